@@ -135,10 +135,9 @@ def collate(graphs: Graphs, device: str = "cpu") -> GraphBatch:
 
 
 def _spectrum(graphs: Graphs, device: str) -> Spectrum:
-    vectors = torch.tensor(graphs.eigenvectors, device=device)
     starts = pack_starts(graphs.sizes, graphs.edge_counts)
     packs = [
-        _pack(graphs, vectors, np.arange(start, stop), device)
+        _pack(graphs, np.arange(start, stop), device)
         for start, stop in zip(starts, [*starts[1:], len(graphs)], strict=True)
     ]
     return Spectrum(torch.tensor(graphs.eigenvalues, device=device), tuple(packs))
@@ -159,30 +158,26 @@ def pack_starts(sizes: Integers, edge_counts: Integers) -> list[int]:
     return starts
 
 
-def _pack(graphs: Graphs, vectors: torch.Tensor, members: Integers, device: str) -> Pack:
+def _pack(graphs: Graphs, members: Integers, device: str) -> Pack:
     first, last = int(members[0]), int(members[-1]) + 1
     sizes, counts = graphs.sizes[members], graphs.edge_counts[members]
     size, slots = int(sizes.max()), int(counts.max(initial=0))
     owner = np.repeat(np.arange(len(members)), counts)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    edge_slots = owner * slots + within
+    edge_slots = torch.from_numpy(owner * slots + within).to(device)
     present = np.arange(size)[None] < sizes[:, None]
-    node_slots = np.flatnonzero(present)
 
-    # Rows of U, padded with zeros to `size`: row r of graph g begins at its place in the flat vectors.
-    edge_span = slice(int(graphs.edge_offsets[first]), int(graphs.edge_offsets[last]))
-    ends = graphs.edges[:, edge_span]
-    columns = np.arange(size)
-    width = sizes[owner][:, None]
-    known = torch.from_numpy(columns[None] < width).to(device)
-    base = graphs.vector_offsets[first:last][owner][:, None] + np.minimum(columns[None], width - 1)
-    row_i, row_j = (torch.from_numpy(base + end[:, None] * width).to(device) for end in ends)
-    products = torch.zeros(len(members) * slots, size, device=device)
-    slot_index = torch.from_numpy(edge_slots).to(device)
-    products[slot_index] = vectors[row_i] * vectors[row_j] * known
+    # U of each graph with zeros around it, so that row r of graph g is row g · size + r of them all.
+    padded = np.zeros((len(members), size, size), np.float32)
+    vectors = graphs.vector_offsets
+    padded[present[:, :, None] & present[:, None, :]] = graphs.eigenvectors[vectors[first] : vectors[last]]
+    rows = torch.from_numpy(padded).to(device).view(-1, size)
+    edges = graphs.edges[:, graphs.edge_offsets[first] : graphs.edge_offsets[last]] + owner * size
+    row_i, row_j = (rows.index_select(0, torch.from_numpy(ends).to(device)) for ends in edges)
+    products = torch.zeros(len(members) * slots, size, device=device).index_copy_(0, edge_slots, row_i * row_j)
     return Pack(
         torch.from_numpy(present).to(device),
-        torch.from_numpy(node_slots).to(device),
-        slot_index,
+        torch.from_numpy(np.flatnonzero(present)).to(device),
+        edge_slots,
         products.view(len(members), slots, size),
     )

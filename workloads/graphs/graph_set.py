@@ -90,9 +90,15 @@ class Graphs:
             offsets(self.edge_counts[chosen]),
             self.labels[chosen],
             self.eigenvalues[nodes] if spectral else NO_FLOATS,
-            self.eigenvectors[spans(self.vector_offsets, chosen)] if spectral else NO_FLOATS,
+            self._vectors(chosen) if spectral else NO_FLOATS,
             self.attributes[edges] if self.edge_width else self.attributes,
         )
+
+    def _vectors(self, chosen: Integers) -> Floats:
+        """The eigenvectors of the chosen graphs, copied graph by graph: faster than by the place of each entry."""
+        starts = self.vector_offsets
+        parts = [self.eigenvectors[start:stop] for start, stop in zip(starts[chosen], starts[chosen + 1], strict=True)]
+        return np.concatenate([NO_FLOATS, *parts])
 
     def degrees(self) -> Integers:
         """Degree of every node [nodes]; a self-loop counts once."""

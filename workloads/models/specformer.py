@@ -20,6 +20,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.graphs.batch import GraphBatch, Pack, Spectrum
+from raysim.workloads.models.dropout import GeneratorDropout
 
 
 class EigenvalueEncoder(nn.Module):
@@ -47,7 +48,7 @@ class EigenvalueAttention(nn.Module):
     def __init__(self, hidden: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads = heads
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = GeneratorDropout(dropout)
         self.attention_norm = nn.LayerNorm(hidden)
         self.queries_keys_values = nn.Linear(hidden, 3 * hidden)
         self.output = nn.Linear(hidden, hidden)
@@ -70,11 +71,25 @@ class EigenvalueAttention(nn.Module):
         full = len(pack.node_slots) == graphs * size
         padded = projected if full else _spread(projected, pack.node_slots, graphs * size)
         parts = padded.view(graphs, size, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        mask = None if full else pack.present[:, None, None, :]
-        rate = self.dropout.p if self.training else 0.0
-        attended = scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=mask, dropout_p=rate)
+        present = None if full else pack.present[:, None, None, :]
+        attended = self._weighted(parts[0], parts[1], parts[2], present)
         flat = attended.transpose(1, 2).reshape(graphs * size, width)
         return flat if full else flat.index_select(0, pack.node_slots)
+
+    def _weighted(self, queries: Tensor, keys: Tensor, values: Tensor, present: Tensor | None) -> Tensor:
+        """softmax(Q Kᵀ / √d) V: three times [graphs, heads, size, d] -> the same.
+
+        Where weights are dropped it is torch's own arithmetic without its search for rows that have nothing to attend
+        to: every graph has a node.
+        """
+        if not self.training or self.dropout.p == 0:
+            return scaled_dot_product_attention(queries, keys, values, attn_mask=present)
+        root = math.sqrt(1 / math.sqrt(queries.shape[-1]))
+        scores = (queries * root) @ (keys * root).transpose(2, 3)
+        if present is not None:
+            scores += scores.new_zeros(present.shape).masked_fill_(~present, -torch.inf)
+        weighted: Tensor = self.dropout(scores.softmax(dim=3)) @ values
+        return weighted
 
 
 class FilterEncoder(nn.Sequential):
@@ -88,7 +103,7 @@ class FilterEncoder(nn.Sequential):
             nn.Linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
             nn.GELU(),
-            nn.Dropout(dropout),
+            GeneratorDropout(dropout),
         )
 
     def forward(self, bases: Tensor) -> Tensor:
@@ -117,7 +132,7 @@ class SpectralConvolution(nn.Module):
             nn.BatchNorm1d(hidden),
             nn.ReLU(),
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = GeneratorDropout(dropout)
 
     def forward(self, nodes: Tensor, edges: EdgeFilter | None) -> Tensor:
         if edges is not None:
@@ -151,10 +166,10 @@ class EdgeFilter:
         return self._sum(to_target, to_source, len(values)) * self._inverse
 
     def _sum(self, to_target: Tensor, to_source: Tensor, nodes: int) -> Tensor:
-        total = to_target.new_zeros(nodes, to_target.shape[1]).index_add(0, self._target, to_target)
+        total = to_target.new_zeros(nodes, to_target.shape[1]).index_add_(0, self._target, to_target)
         if self._loops:
-            return total.index_add(0, self._source[self._apart], to_source.index_select(0, self._apart))
-        return total.index_add(0, self._source, to_source)
+            return total.index_add_(0, self._source[self._apart], to_source.index_select(0, self._apart))
+        return total.index_add_(0, self._source, to_source)
 
 
 class SpectralBody(nn.Module):
@@ -206,10 +221,10 @@ def entries_at_edges(new_eigenvalues: Tensor, spectrum: Spectrum) -> Tensor:
 
 def mean_of_nodes(nodes: Tensor, batch: GraphBatch) -> Tensor:
     """Mean over the nodes of each graph: [N, h] -> [B, h]."""
-    sums = nodes.new_zeros(batch.num_graphs, nodes.shape[1]).index_add(0, batch.batch, nodes)
+    sums = nodes.new_zeros(batch.num_graphs, nodes.shape[1]).index_add_(0, batch.batch, nodes)
     return sums / torch.bincount(batch.batch, minlength=batch.num_graphs)[:, None]
 
 
 def _spread(rows: Tensor, slots: Tensor, count: int) -> Tensor:
     """Rows at their slots of a larger table, zeros elsewhere."""
-    return rows.new_zeros(count, rows.shape[1]).index_copy(0, slots, rows)
+    return rows.new_zeros(count, rows.shape[1]).index_copy_(0, slots, rows)

@@ -1,0 +1,28 @@
+"""Dropout from the global generator, beside draws of float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from raysim.workloads.models.dropout import GeneratorDropout
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.73, 1e-17])
+def test_a_value_is_kept_where_a_draw_is_below_the_share_that_is_kept(rate: float) -> None:
+    values = torch.randn(7, 143, requires_grad=True)
+    torch.manual_seed(3)
+    found = GeneratorDropout(rate)(values)
+    following = torch.rand(1)
+    torch.manual_seed(3)
+    kept = torch.rand(7, 143, dtype=torch.float64) < 1 - rate
+    assert torch.equal(found, values * kept.float().div(1 - rate))
+    assert torch.equal(following, torch.rand(1)), "the generator goes on from the same place"
+    found.sum().backward()
+    assert values.grad is not None and torch.equal(values.grad != 0, kept)
+
+
+def test_nothing_is_dropped_in_evaluation_and_all_of_it_at_a_rate_of_one() -> None:
+    values = torch.randn(50)
+    assert torch.equal(GeneratorDropout(0.5).eval()(values), values)
+    assert not GeneratorDropout(1.0)(values).any()
