@@ -1,13 +1,14 @@
 """Growth of time and memory with the number of clients: tables for docs/scale.md.
 
-    python -m benchmarks.population sizes      # 10³ to 10⁶ clients that exist, 100 of them a round
+    python -m benchmarks.population sizes      # 10³ to 10⁷ clients that exist, 100 of them a round
     python -m benchmarks.population states     # clients' states larger than the object store
     python -m benchmarks.population updates    # a round's updates larger than the object store
 
 Every run is a process of its own on a local Ray of its own (two actors, no dashboard). Memory is the peak of all its
 processes as the sum of their proportional set sizes; seconds a round are medians over rounds without evaluation and
-without the first, if there are any. The data are views of scikit-learn's digits unless ``--set`` says otherwise:
-``--set method.name=fedbn model.name=mobilenet``.
+without the first, if there are any; of loading and the engine processor seconds. ``--rows FILE`` adds the rows of
+sizes to a CSV file, ``--turns N`` measures all sizes N times, in turns, and gives medians. The data are views
+of scikit-learn's digits unless ``--set`` says otherwise: ``--set method.name=fedbn model.name=mobilenet``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import argparse
 import hashlib
 import json
 import logging
+import os
 import pickle
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from benchmarks.memory import descendants, proportional_set_size
@@ -64,9 +68,9 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
     from raysim.workloads.parallel_map import Sequential
 
     config = build([options])
-    started = time.perf_counter()
+    started = time.process_time()
     federation = load_federation(config, Sequential())
-    measured: dict[str, Any] = {"load": time.perf_counter() - started, "pickled": len(pickle.dumps(federation))}
+    measured: dict[str, Any] = {"load": time.process_time() - started, "pickled": len(pickle.dumps(federation))}
     measured["engine"] = _engine_seconds(config, federation, Path(options["output"] + "-engine"))
     if config.engine.backend == "ray" and store:
         import ray
@@ -94,7 +98,7 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
 
 
 def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
-    """From the loaded data to the plan of the first round, without Ray and after one model was built."""
+    """Processor seconds from loaded data to the plan of the first round, without Ray, after one model was built."""
     from raysim.client_side.worker import Worker
     from raysim.driver.drive import inline_pool
     from raysim.engine.cohort_run import Stopped
@@ -104,7 +108,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
 
     Worker(config, federation).model(0)
     folder = RunFolder.create(path, "", {})
-    started = time.perf_counter()
+    started = time.process_time()
     rounds = Rounds(
         config,
         Worker(config, federation),
@@ -115,7 +119,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     try:
         rounds.run()  # plans, makes all jobs, and is stopped before the first of them
     except Stopped:
-        return time.perf_counter() - started
+        return time.process_time() - started
     raise RuntimeError("the run was not stopped")
 
 
@@ -165,21 +169,32 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def sizes(options: dict[str, Any], populations: list[int], sampled: int) -> None:
-    print(
-        "| clients | federation | load | engine | Ray start to first round | round | peak memory |\n"
-        + "|---:" * 7
-        + "|"
-    )
-    for clients in populations:
-        one = {"workload.clients": clients, "schedule.sampling_rate": sampled / clients, "schedule.rounds": 30}
-        found = measure(one | options)
-        print(
-            f"| {clients:,} | {found['pickled'] / 1024:.0f} KiB | {found['load']:.2f} s "
-            f"| {found['engine'] * 1000:.0f} ms | {found['first']:.1f} s | {found['round'] * 1000:.0f} ms "
-            f"| {found['peak'] / MEBIBYTE:.0f} MiB |",
-            flush=True,
-        )
+def sizes(options: dict[str, Any], populations: list[int], sampled: int, turns: int) -> list[dict[str, Any]]:
+    """A row for each population: medians over the turns, the largest peak of memory."""
+    found: dict[int, list[dict[str, Any]]] = {clients: [] for clients in populations}
+    loads = []
+    for _ in range(turns):
+        for clients, own in found.items():
+            loads.append(os.getloadavg()[0])
+            one = {"workload.clients": clients, "schedule.sampling_rate": sampled / clients, "schedule.rounds": 30}
+            own.append(measure(one | options))
+            print(f"{clients:,} clients: {own[-1]}", flush=True)
+    return [
+        {
+            "method": options["method.name"],
+            "clients": clients,
+            "sampled": sampled,
+            "turns": turns,
+            "federation_kib": round(own[0]["pickled"] / 1024),
+            "load_cpu_seconds": round(statistics.median(one["load"] for one in own), 3),
+            "engine_cpu_milliseconds": round(1000 * statistics.median(one["engine"] for one in own), 1),
+            "first_round_after_seconds": round(statistics.median(one["first"] for one in own), 1),
+            "round_milliseconds": round(1000 * statistics.median(one["round"] for one in own), 1),
+            "peak_mib": round(max(one["peak"] for one in own) / MEBIBYTE),
+            "programs_at_work": round(statistics.median(loads), 1),
+        }
+        for clients, own in found.items()
+    ]
 
 
 def overflow(options: dict[str, Any], stores: list[int]) -> None:
@@ -197,8 +212,10 @@ def overflow(options: dict[str, Any], stores: list[int]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("sizes", "states", "updates"))
-    parser.add_argument("--populations", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
+    parser.add_argument("--populations", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6, 10**7])
     parser.add_argument("--sampled", type=int, default=100, help="clients of a round, for sizes")
+    parser.add_argument("--turns", type=int, default=1, help="how often all sizes are measured, one after another")
+    parser.add_argument("--rows", type=Path, help="CSV file that the rows of sizes are added to")
     parser.add_argument("--stores", type=int, nargs="+", default=[80, 2048, 0], help="MiB; 0: without Ray")
     parser.add_argument("--set", nargs="*", default=[], metavar="OPTION=VALUE", help="over the run's options")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -210,7 +227,10 @@ def main() -> None:
         return
     extra = {name: yaml.safe_load(value) for name, _, value in (pair.partition("=") for pair in asked.set)}
     if asked.what == "sizes":
-        sizes({"method.name": "fedavg"} | extra, asked.populations, asked.sampled)
+        table = pd.DataFrame(sizes({"method.name": "fedavg"} | extra, asked.populations, asked.sampled, asked.turns))
+        print(table.to_string(index=False))
+        if asked.rows:
+            table.to_csv(asked.rows, mode="a", header=not asked.rows.exists(), index=False)
         return
     # 77 thousand values, 0.3 MB: a thousand of them are four times the smaller store, as 9 MB are of one of 2 GiB.
     options: dict[str, Any] = {"workload.clients": 1000, "schedule.rounds": 5}
