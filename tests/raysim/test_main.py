@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 import raysim
 from raysim.__main__ import COMMANDS, main
@@ -99,6 +101,15 @@ def test_one_place_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "raysim.version.__version__"}
+
+
+def test_changelog_and_citation_are_of_this_version() -> None:
+    """Changes after a release stand in a part of their own on top."""
+    root = Path(__file__).parents[2]
+    headings = re.findall(r"^## (.*)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    assert headings[:2] == ["Unreleased", f"{raysim.__version__} ({citation['date-released']})"]
+    assert citation["version"] == raysim.__version__
 
 
 def test_an_installed_package_has_the_files_beside_its_modules() -> None:
