@@ -206,8 +206,8 @@ class Method(Protocol[ServerState, ClientState]):
     """A federated method: its traits and its functions; the text of this module says where each function runs.
 
     A method names its two states: ``class FedPAC(Method[Server, None])``. ``ClientState`` is None where clients keep
-    nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults``, ``extend`` and
-    ``started_from`` may be left out.
+    nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults``, ``extend``,
+    ``started_from`` and ``judged_data`` may be left out.
     """
 
     defaults: ClassVar[Mapping[str, object]] = {}
@@ -270,6 +270,13 @@ class Method(Protocol[ServerState, ClientState]):
     def deploy(self, model: FlatModel, message: Message, state: ClientState) -> None:
         """Put the model that this client is judged by into ``model`` (client actor)."""
         ...
+
+    def judged_data(self, data: ClientData, state: ClientState) -> ClientData:
+        """The data that the client is judged on, and tuned on before: other inputs for the same samples (client actor).
+
+        For a method whose clients change what they have (the graph between their nodes, say).
+        """
+        return data
 
 
 class WholeModel(Method[ServerState, ClientState], Protocol[ServerState, ClientState]):

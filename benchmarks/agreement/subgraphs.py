@@ -21,6 +21,7 @@ import raysim
 from benchmarks.agreement import problem
 from benchmarks.agreement.case import Case
 from benchmarks.agreement.problem import Values
+from raysim import seeds
 from raysim.client_side.worker import Worker
 from raysim.config.command_line import given_config
 from raysim.engine.load_federation import load_federation
@@ -28,6 +29,14 @@ from raysim.workloads.parallel_map import Sequential
 
 NODES, WIDTH, CLASSES, CLIENTS, HIDDEN = 36, 6, 3, 3, 5
 EPOCHS, RATE = 2, 0.3
+GENERATOR = {
+    "method.generator_epochs": 100,
+    "method.generator_rate": 0.01,
+    "method.hidden_share": 1.0,
+    "method.width": 16,
+    "workload.exchange": "samples",
+}
+"""Options of FedSage+ with which two clients make four neighbors each."""
 LAYERS = ("body.convolutions.0.lin.weight", "body.convolutions.0.bias", "head.weight", "head.bias")
 Model = dict[str, Tensor]
 """The values of the layers, and with masks those of ``mask NAME``."""
@@ -303,6 +312,36 @@ def joined_by_cosine(x: Tensor) -> Tensor:
     return spreading(adjacency)
 
 
+def fedsageplus() -> Values:
+    """Means by samples of models trained on mended graphs; the neighbors are those that raysim's generators make."""
+    model, mended, samples = first("fedsageplus"), [], []
+    with TemporaryDirectory() as place:
+        options = {**PARTS.options(Path(place)), "method": "fedsageplus", "model.name": "gcn", **GENERATOR}
+        config = given_config(options)
+        federation = load_federation(config, Sequential())
+        for client in range(CLIENTS):
+            torch.default_generator.manual_seed(seeds.number(0, "global", 1, client))
+            mended.append(config.method.mended(federation.client(client, "cpu"), CLASSES))
+            samples.append(len(PARTS.client(client)[2]))
+    assert any(len(made.centers) for made in mended), "no client has made a neighbor"
+    for _ in range(problem.ROUNDS):
+        trained = [stepped(model, partial(on_mended_graph, client, mended[client])) for client in range(CLIENTS)]
+        model = mixture(trained, torch.tensor(samples, dtype=torch.float64) / sum(samples))
+    return joined([model] * CLIENTS)
+
+
+def on_mended_graph(client: int, made: Any, model: Model) -> Tensor:
+    """The loss of a client's training nodes on its graph with the neighbors that were made."""
+    adjacency, x, train, labels = PARTS.client(client)
+    size, new = len(x), len(made.centers)
+    whole = torch.zeros(size + new, size + new, dtype=torch.float64)
+    whole[:size, :size] = adjacency
+    for place, center in enumerate(made.centers):
+        whole[size + place, center] = whole[center, size + place] = 1
+    features = torch.cat([x, torch.from_numpy(made.features).double().view(new, x.shape[1])])
+    return cross_entropy(logits(model, spreading(whole), features)[train], labels)
+
+
 def in_whole_graph(client: int, whole: Tensor, every: Tensor, model: Model) -> Tensor:
     """The loss of a client's training nodes, by the outputs of the model on the graph that no client has."""
     chosen = torch.from_numpy(np.flatnonzero((PARTS.owners == client) & PARTS.masks["train"]))
@@ -313,6 +352,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     """Each method beside plain code, by the models that clients are judged by."""
     yield "dense GCN", case("fedgta", fedgta, {"method.threshold": 0.97})
     yield "the whole graph's GCN", case("fedgcn", fedgcn, {})
+    yield "GCN on mended graphs", case("fedsageplus", fedsageplus, GENERATOR)
     few = {"method.epochs": 2, "method.distillations": 2, "method.nodes": 12, "method.neighbors": 3, "method.walk": 2}
     yield "dense GCN", case("fedtad", fedtad, few)
     options = {"method.sparsity": 0.02, "method.proximal": 0.05, "method.prune": 0.0, "method.proxies": 1}

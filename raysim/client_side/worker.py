@@ -173,7 +173,8 @@ class Worker:
         squared = replace(objective, metrics={SQUARED: partial(squared_losses, objective)})
         classes, size = self.federation.input_spec(client).classes, self.config.evaluation.batch_size
         with self.streams("losses", self._moment.round, client):
-            found = evaluate(model.module, self.data(client).train.batches(size), classes, objective=squared)
+            samples = self.judged_data(client, state).train.batches(size)
+            found = evaluate(model.module, samples, classes, objective=squared)
         return found.loss, found.figure(SQUARED)
 
     def streams(self, purpose: str, round: int, client: int = 0) -> AbstractContextManager[None]:
@@ -214,6 +215,11 @@ class Worker:
         cached.round = self._moment.round
         self._data[client] = cached
         return self._drift.of_client(cached.data, self._moment)
+
+    def judged_data(self, client: int, state: ClientState | None) -> ClientData:
+        """The data that the client is judged on: its samples as they are now, or what the method makes of them."""
+        data, change = self.data(client), getattr(self.method, "judged_data", None)
+        return data if state is None or change is None else change(data, state.method)
 
     def global_test(self, start: int, stop: int) -> Samples:
         """Samples start to stop (exclusive) of the common test set as it is now."""

@@ -205,6 +205,11 @@ class Wrapped(Method[Any, Any]):
         """The method's."""
         self.method.deploy(model, message, self._own(state))
 
+    def judged_data(self, data: ClientData, state: Any) -> ClientData:
+        """The method's."""
+        own = getattr(self.method, "judged_data", None)
+        return data if own is None else own(data, self._own(state))
+
     @cached_property
     def _attacker(self) -> Attacker:
         return attacker_of(self.attack) if self.fitted is None else self.fitted

@@ -102,6 +102,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedgcn": NODES,
     "fedtad": {**NODES, "method__nodes": 8, "method__epochs": 1},
     "fedpub": {**NODES, "method__proxies": 1},
+    # Clients keep generated neighbors, on which they are judged.
+    "fedsageplus": {**NODES, "method__width": 8, "method__generator_epochs": 3},
 }
 
 

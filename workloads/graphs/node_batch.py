@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -33,12 +33,18 @@ class Subgraph:
         norm: weights of Â's entries and their places, if not those of this graph alone: (edge_index with loops
             [2, 2E + n], weights [2E + n]); None: Â = D^{-1/2} (A + I) D^{-1/2} (Kipf and Welling 2017).
         aggregated: whether ``x`` is Â X already, of a graph that is larger than this one.
+        elsewhere: features that each other client has shown before training [m_j, F].
     """
 
     def __init__(
-        self, x: Tensor, edge_index: Tensor, norm: tuple[Tensor, Tensor] | None = None, aggregated: bool = False
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        norm: tuple[Tensor, Tensor] | None = None,
+        aggregated: bool = False,
+        elsewhere: Sequence[Tensor] = (),
     ) -> None:
-        self.x, self.edge_index, self.aggregated = x, edge_index, aggregated
+        self.x, self.edge_index, self.aggregated, self.elsewhere = x, edge_index, aggregated, elsewhere
         self._norm = norm
         self._hops: list[Tensor] = [x]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
+from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples, Stream
 from raysim.workloads.graphs.feature_exchange import scales, surroundings
 from raysim.workloads.graphs.graph_set import Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
@@ -20,6 +20,8 @@ from raysim.workloads.splits.partition_report import client_table
 if TYPE_CHECKING:
     import pandas
     import torch
+
+NONE: Integers = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,8 @@ class NodeFederation:
     synthetic: bool = False
     exchange: int = 0
     """Hops of the exchange of features before training, which has then made ``graph.features`` of Â X; 0: none."""
+    shown: Integers = field(default_factory=lambda: NONE)
+    """Nodes whose features their clients show all others before training, ascending."""
 
     @property
     def name(self) -> str:
@@ -87,7 +91,8 @@ class NodeFederation:
             edges = np.concatenate([edges, around.edges], axis=1)
         both = np.searchsorted(nodes, np.concatenate([edges, edges[::-1]], axis=1))
         x = torch.from_numpy(self.graph.features[nodes]).to(device)
-        graph = Subgraph(x, torch.from_numpy(both).to(device), self._norm(nodes, both, device), self.exchange > 0)
+        norm, elsewhere = self._norm(nodes, both, device), self._elsewhere(client, device)
+        graph = Subgraph(x, torch.from_numpy(both).to(device), norm, self.exchange > 0, elsewhere)
 
         def samples(role: int) -> Samples:
             chosen = own[self.roles[own] == role]
@@ -110,10 +115,19 @@ class NodeFederation:
         weights = (roots[places[0]] * roots[places[1]]).astype(np.float32)
         return torch.from_numpy(places).to(device), torch.from_numpy(weights).to(device)
 
+    def _elsewhere(self, client: int, device: str) -> list[torch.Tensor]:
+        """Features [m_j, F] that each other client j shows."""
+        import torch
+
+        owners = self.owners[self.shown]
+        parts = (self.shown[owners == other] for other in np.unique(owners) if other != client)
+        return [torch.from_numpy(self.graph.features[nodes]).to(device) for nodes in parts]
+
     def exchanged_bytes(self, client: int) -> tuple[int, int]:
         """Bytes that a client sends and receives before training."""
         if not self.exchange:
-            return 0, 0
+            own, row = int((self.owners[self.shown] == client).sum()), 4 * self.graph.features.shape[1]
+            return row * own, row * (len(self.shown) - own)
         around = surroundings(self.graph.edges, self.owners, client)
         return around.exchanged_bytes(self.exchange, self.graph.features.shape[1])
 
@@ -123,12 +137,20 @@ class NodeFederation:
         first, second = self.graph.edges
         return self.graph.edges[:, mine[first] & mine[second]]
 
+    def neighbors_of_each(self, most: int, stream: Stream) -> Integers:
+        """At most so many nodes of each client that have a neighbor in its graph, drawn from its stream, ascending."""
+        drawn = []
+        for client in range(self.clients):
+            nodes = np.unique(self.own_edges(client))
+            drawn.append(stream(f"shown {client}").permutation(nodes)[:most])
+        return np.sort(np.concatenate(drawn))
+
     def global_test(self, start: int, stop: int, device: str) -> NoReturn:
         raise WorkloadError(f"{self.name}: there is no global test set; every client is judged by its own test nodes")
 
     def pooled(self) -> NodeFederation:
         """One client with the whole graph: the edges between clients are there again."""
-        return replace(self, owners=np.zeros_like(self.owners), clients=1, notes=())
+        return replace(self, owners=np.zeros_like(self.owners), clients=1, notes=(), shown=NONE)
 
     def split_table(self) -> str:
         """The client and the part of every node, as a table that ``--owners`` reads."""

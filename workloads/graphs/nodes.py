@@ -43,8 +43,10 @@ PLACES: Mapping[str, str] = {
 """Graph to its folder below $RAYSIM_DATA, laid out as PyTorch Geometric has it."""
 
 
-HOPS: Mapping[str, int] = {"none": 0, "one_hop": 1, "two_hops": 2}
-"""Values of the option ``exchange``."""
+HOPS: Mapping[str, int] = {"none": 0, "samples": 0, "one_hop": 1, "two_hops": 2}
+"""Values of the option ``exchange``, and the hops of their sums."""
+SHOWN = 100
+"""Most nodes whose features a client shows to others (``exchange samples``)."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,13 @@ class Nodes:
     ] = True
 
     exchange: Annotated[
-        Literal["none", "one_hop", "two_hops"],
+        Literal["none", "one_hop", "two_hops", "samples"],
         Help(
             "edges between clients: left out (none), or an exchange of sums of neighbors' features before training, of "
-            "each client's nodes (one_hop) and of their neighbors elsewhere too (two_hops); its bytes count in round 1",
-            "FedGCN, Yao et al. 2023",
+            "each client's nodes (one_hop) and of their neighbors elsewhere too (two_hops); or left out, and each "
+            f"client shows features of {SHOWN} of its nodes to methods that make up neighbors (samples); its bytes "
+            "count in round 1",
+            "FedGCN, Yao et al. 2023; FedSage+, Zhang et al. 2021",
         ),
     ] = "none"
 
@@ -149,7 +153,7 @@ class Nodes:
                 "both: --partition file --owners FILE"
             )
         if self.task == "links" and self.exchange != "none":
-            raise WorkloadError("workload.exchange gives sums of features over edges that task links must not know")
+            raise WorkloadError("workload.exchange looks at edges that task links must not know; set it to none")
         if self.split == "file" and not self.owners:
             raise WorkloadError(
                 "workload.split file takes the parts of --owners, which is not set: the split.csv of a run"
@@ -160,9 +164,12 @@ class Nodes:
         graph = self._graph()
         owners = self._owners(graph, stream)
         roles = self._roles(graph, owners, stream)
-        if self.exchange != "none":
+        hops = HOPS[self.exchange]
+        if hops:
             graph = replace(graph, features=spread_features(graph))
-        federation = NodeFederation(graph, owners, roles, self.clients, exchange=HOPS[self.exchange])
+        federation = NodeFederation(graph, owners, roles, self.clients, exchange=hops)
+        if self.exchange == "samples":
+            federation = replace(federation, shown=federation.neighbors_of_each(SHOWN, stream))
         idle = [client for client in range(self.clients) if not federation.samples(client)]
         if idle and self.task == "nodes":
             raise WorkloadError(

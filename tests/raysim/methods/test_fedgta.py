@@ -84,7 +84,7 @@ def test_clients_with_similar_moments_are_averaged_by_confidence() -> None:
 
 
 @long
-@pytest.mark.parametrize("method", ["fedgta", "fedgcn", "fedtad", "fedpub"])
+@pytest.mark.parametrize("method", ["fedgta", "fedgcn", "fedsageplus", "fedtad", "fedpub"])
 def test_runs_agree_with_plain_code(method: str) -> None:
     [case] = [case for _, case in subgraphs.cases() if case.method == method]
     assert compared(case).unchanged < 1e-6
