@@ -206,8 +206,8 @@ class Method(Protocol[ServerState, ClientState]):
     """A federated method: its traits and its functions; the text of this module says where each function runs.
 
     A method names its two states: ``class FedPAC(Method[Server, None])``. ``ClientState`` is None where clients keep
-    nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults``, ``extend``,
-    ``started_from`` and ``judged_data`` may be left out.
+    nothing. States are arrays, numbers, dataclasses and containers of these. ``defaults`` and what has a body here may
+    be left out.
     """
 
     defaults: ClassVar[Mapping[str, object]] = {}
@@ -246,11 +246,7 @@ class Method(Protocol[ServerState, ClientState]):
         ...
 
     def started_from(self, message: Message, update: Update) -> Vector:
-        """The vector [d] in a client's message of which its ``update.delta`` is a change (driver).
-
-        For a method that sends several models. Asynchronous steps mix what the client has trained, this and
-        ``update.delta``, with what the server would send in its place now (raysim/virtual_time/staleness.py).
-        """
+        """The vector [d] in a client's message of which its ``update.delta`` is a change (driver)."""
         return message.parameters
 
     def train(
@@ -272,10 +268,7 @@ class Method(Protocol[ServerState, ClientState]):
         ...
 
     def judged_data(self, data: ClientData, state: ClientState) -> ClientData:
-        """The data that the client is judged on, and tuned on before: other inputs for the same samples (client actor).
-
-        For a method whose clients change what they have (the graph between their nodes, say).
-        """
+        """The samples that the client is judged on, if a method changes their inputs, a graph, say (client actor)."""
         return data
 
 
