@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -88,10 +89,11 @@ class Generator(nn.Module):
         """Logits of the classifier [n, C]."""
         return self._convolved(self.classifier, x, means)
 
-    def _convolved(self, layers: nn.ModuleList, x: Tensor, means: Sparse) -> Tensor:
+    def _convolved(self, layers: Any, x: Tensor, means: Sparse) -> Tensor:
         first, second = layers
         hidden = (means @ linear(x, first.weight) + first.bias).relu()
-        return means @ linear(dropout(hidden, DROPOUT, self.training), second.weight) + second.bias
+        found: Tensor = means @ linear(dropout(hidden, DROPOUT, self.training), second.weight) + second.bias
+        return found
 
 
 def averaging(edges: Tensor, size: int) -> Sparse:

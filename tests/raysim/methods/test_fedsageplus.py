@@ -25,8 +25,8 @@ STAR = Subgraph(torch.tensor([[1.0], [2.0], [3.0], [4.0]]), torch.tensor([[0, 1,
 
 def client(validation: Any = NO_SAMPLES) -> ClientData:
     """Node 0 to train with, 1 to test with."""
-    samples = [NodeSamples(STAR, torch.tensor([node]), torch.tensor([node])) for node in (0, 1)]
-    return ClientData(0, "client 0", *samples, validation)
+    train, test = (NodeSamples(STAR, torch.tensor([node]), torch.tensor([node])) for node in (0, 1))
+    return ClientData(0, "client 0", train, test, validation)
 
 
 def test_hidden_neighbors_are_what_is_missing() -> None:
@@ -80,7 +80,8 @@ def test_losses_are_those_of_plain_loops(monkeypatch: pytest.MonkeyPatch) -> Non
     dense = dense + torch.eye(9)
     dense = dense / dense.sum(1, keepdim=True)
     x = torch.cat([part.x, made.flatten(0, 1)])
-    first, second = generator.requires_grad_(False).classifier
+    layers: Any = generator.requires_grad_(False).classifier
+    first, second = layers
     logits = dense @ second((dense @ x @ first.weight.T + first.bias).relu())
     wanted = cross_entropy(logits[[0, 1]], part.labels) + apart / 4
     wanted = wanted + torch.nn.functional.smooth_l1_loss(numbers[[0, 1]], torch.tensor([1.0, 0.0]))
