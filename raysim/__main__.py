@@ -18,6 +18,7 @@ COMMANDS = {
     "search": ("raysim.search.__main__", "search the best values of a method's options, on validation data"),
     "reproduce": ("raysim.reproduce.__main__", "make a table of the papers again, and say which differences hold"),
     "judge": ("raysim.judge.__main__", "judge whether one group of runs is better than another, or refuse to"),
+    "paper": ("raysim.paper.__main__", "write table, figure, commands and data descriptions of runs into one folder"),
     "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
     "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
     "replay": ("raysim.replay.__main__", "run a run once more without a client, or with another setting or seed"),

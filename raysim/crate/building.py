@@ -65,13 +65,21 @@ class Author:
     orcid: str = ""
 
 
-def crate_of(folders: Sequence[Path], *, name: str = "", license: str = "", author: Author | None = None) -> ROCrate:
+def crate_of(
+    folders: Sequence[Path],
+    *,
+    name: str = "",
+    license: str = "",
+    author: Author | None = None,
+    places: Sequence[str] = (),
+) -> ROCrate:
     """The crate of finished runs, each in a folder of its own; files can be added to it before it is written.
 
     Args:
         folders: run folders, which are only read and may be anybody's.
         name: the crate's title; by default that of the run.
         license: the URL of a license of all files; empty: the crate says that none is stated.
+        places: the name of each run's folder in the crate; by default its own.
 
     Raises:
         ConfigError: the package rocrate is missing.
@@ -98,7 +106,8 @@ def crate_of(folders: Sequence[Path], *, name: str = "", license: str = "", auth
     if agent:
         root["author"] = agent
     taken: set[str] = set()
-    actions = [_RunEntities(crate, run, _place(run.folder, taken)).add(agent) for run in runs]
+    names = places or [folder.resolve().name for folder in folders]
+    actions = [_RunEntities(crate, run, _place(own, taken)).add(agent) for run, own in zip(runs, names, strict=True)]
     root["mentions"] = _plain(actions)
     return crate
 
@@ -123,9 +132,8 @@ def _plain(entities: list[Any]) -> Any:
     return entities if len(entities) > 1 else entities[0]
 
 
-def _place(folder: Path, taken: set[str]) -> str:
-    """The name of a run's folder in the crate: its own, with a number behind it where another has it."""
-    own = folder.resolve().name
+def _place(own: str, taken: set[str]) -> str:
+    """The name of a run's folder in the crate, with a number behind it where another has it."""
     names = (own, *(f"{own}-{number}" for number in range(2, len(taken) + 2)))
     found = next(name for name in names if name not in taken)
     taken.add(found)

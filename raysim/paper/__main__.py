@@ -1,0 +1,123 @@
+"""Write everything that a paper needs of its runs into one folder, from which a stranger can repeat each of them.
+
+``python -m raysim.paper RUNS… --output FOLDER``. Exit codes: 0 written; 2 it cannot be, and why; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from raysim.cli.answering import Answer, answered
+from raysim.cli.exit_status import short
+from raysim.crate.building import FORMATS, Author, crate_of, write
+from raysim.errors import ConfigError
+from raysim.judge.runs import folders_of
+from raysim.paper import checklist, croissant, instructions
+from raysim.paper.collected import Paper, collect
+from raysim.paper.pictures import write_curves, write_tables
+from raysim.results.measures import find
+from raysim.units import counted
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    return answered(_parser(), arguments, _written)
+
+
+def _parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m raysim.paper",
+        description="Table, figure, commands, environment, RO-Crate, Croissant and a reproducibility checklist of "
+        "runs, in one folder from which a stranger repeats a run in three commands. No code of the runs is imported.",
+        allow_abbrev=False,
+    )
+    add = found.add_argument
+    add("runs", type=Path, nargs="+", metavar="RUNS", help="folders of finished runs, or folders that hold them")
+    add("--output", type=Path, required=True, metavar="FOLDER", help="a new folder")
+    add("--title", default="", help="the title of the tables; by default methods and data")
+    add("--measure", action="append", default=[], metavar="NAME", help="a measure of the table, accuracy if none")
+    add(
+        "--source",
+        default="",
+        metavar="FROM",
+        help="where raysim is installed from: a wheel, which is copied, or a URL",
+    )
+    add("--license", default="", metavar="URL", help="a license of all files, such as https://spdx.org/licenses/MIT")
+    add("--author", default="", metavar="NAME", help="who made the runs")
+    add("--orcid", default="", metavar="URL", help="the author's page, https://orcid.org/…")
+    add("--json", action="store_true", help="print one JSON object")
+    return found
+
+
+def _written(options: argparse.Namespace) -> Answer:
+    output: Path = options.output
+    if output.exists():
+        raise ConfigError(f"--output {output}: it is there already. Take it away, or choose another name.")
+    if options.orcid and not options.author:
+        raise ConfigError("--orcid: whose page it is, is not said. Add --author NAME.")
+    croissant.check_installed()
+    measures = {find(name): name.replace("_", " ") for name in options.measure or ["accuracy"]}
+    paper = collect(folders_of(options.runs), options.title, measures)
+    with tempfile.TemporaryDirectory(prefix="raysim-paper-") as place:
+        _write_files(paper, Path(place), options)
+        _write_crate(paper, Path(place), options)
+    clients = croissant.check(output / "croissant.json")
+    lacking = instructions.unrepeatable(paper.first)
+    told = {
+        "folder": str(output),
+        "title": paper.title,
+        "rows": {row: [run.seed for run in own] for row, own in paper.rows.items()},
+        "clients in croissant.json": clients,
+        "not repeatable": lacking,
+    }
+    words = lacking or f"repeat a run by the three commands of {short(output / 'README.md')}"
+    return Answer(f"{short(output)}: {counted(len(paper.runs), 'run')}; {words}", told)
+
+
+def _write_files(paper: Paper, folder: Path, options: argparse.Namespace) -> None:
+    """All that is made of the runs."""
+    write_tables(paper, folder)
+    write_curves(paper, folder)
+    source: str = options.source
+    if source and "://" not in source:
+        if not Path(source).is_file():
+            raise ConfigError(f"--source {source}: there is no such file. Allowed: a wheel or an archive, or a URL.")
+        shutil.copy(source, folder)
+        source = f"./{Path(source).name}"
+    texts = {
+        "README.md": instructions.readme(paper, source),
+        "commands.md": instructions.commands(paper),
+        "requirements.txt": instructions.requirements(paper, source),
+        "checklist.md": checklist.page(paper),
+        "croissant.json": croissant.described(paper, options.license),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _write_crate(paper: Paper, folder: Path, options: argparse.Namespace) -> None:
+    """The output folder: a crate of the runs and of these files."""
+    author = Author(options.author, options.orcid) if options.author else None
+    crate = crate_of(
+        [run.facts.folder for run in paper.runs],
+        name=paper.title,
+        license=options.license,
+        author=author,
+        places=[run.place for run in paper.runs],
+    )
+    for path in sorted(folder.iterdir()):
+        kind = FORMATS.get(path.suffix, "application/octet-stream")
+        content = path.read_bytes()
+        facts = {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
+        crate.add_file(path, path.name, properties={"name": path.name, "encodingFormat": kind, **facts})
+    write(crate, options.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

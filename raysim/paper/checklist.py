@@ -1,0 +1,180 @@
+"""Answers for the machine learning reproducibility checklist (Pineau et al., version 2.0), from the runs' folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from raysim.config.options import show
+from raysim.config.run_config import flatten
+from raysim.paper.collected import Paper
+from raysim.paper.instructions import environments, unrepeatable
+from raysim.units import counted, duration, number
+
+SOURCE = "https://www.cs.mcgill.ca/~jpineau/ReproducibilityChecklist-v2.0.pdf"
+UNKNOWN = "**Not known from the runs**: "
+Answer = Callable[[Paper], str]
+
+
+def page(paper: Paper) -> str:
+    """The checklist as Markdown: questions in their order, those that folders cannot answer said to be so."""
+    lines = [
+        "# Reproducibility checklist",
+        f"The questions of the [machine learning reproducibility checklist 2.0]({SOURCE}), shortened, and what the "
+        "runs' folders say. What they cannot say is left to the authors.",
+    ]
+    for heading, questions in QUESTIONS.items():
+        lines += [f"## {heading}", *(f"**{question}** {answer(paper)}" for question, answer in questions)]
+    return "\n\n".join(lines) + "\n"
+
+
+def _method(paper: Paper) -> str:
+    names = dict.fromkeys(_setting(paper, "method.name"))
+    return (
+        f"{', '.join(names)}, as `python -m raysim.launch --method NAME --help` and raysim's page of methods describe "
+        "them (paper, equations, departures). " + UNKNOWN + "the description in the paper itself."
+    )
+
+
+def _complexity(paper: Paper) -> str:
+    values = {show(run.facts.summary.get("model_values")) for run in paper.runs}
+    return f"Values of the model: {', '.join(sorted(values))}; bytes sent and seconds stand in each `summary.json`."
+
+
+def _statistics(paper: Paper) -> str:
+    facts, table = paper.first.facts, paper.first.result.clients
+    shares = table.drop_duplicates("client")["samples"] if "samples" in table else None
+    samples = "" if shares is None else f", {number(shares.sum())} training samples in all ({_range(shares.tolist())})"
+    return f"{facts.data}: {counted(facts.summary['clients'], 'client')}{samples}; `partition.csv` has every client."
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{number(min(values))} to {number(max(values))} a client"
+
+
+def _splits(paper: Paper) -> str:
+    names = ("partition", "alpha", "test_share", "validation_share", "local_test", "limit")
+    flat = flatten(paper.first.facts.config)
+    found = [f"{name} {show(flat[f'workload.{name}'])}" for name in names if f"workload.{name}" in flat]
+    told = ", ".join(found) or "those of the data set"
+    return f"{told}; the split follows from the seed, and no client trains on validation or test data."
+
+
+def _preprocessing(paper: Paper) -> str:
+    augment = dict.fromkeys(_setting(paper, "workload.augment"))
+    told = f"Augmentation: {', '.join(augment)}. " if augment else ""
+    return told + "All options of the data stand in each `config.yaml`. " + UNKNOWN + "what was left out before."
+
+
+def _link(paper: Paper) -> str:
+    facts = paper.first.facts
+    if facts.published is not None:
+        return f"{facts.published.source} ({facts.published.license}); digests in `croissant.json`."
+    if facts.summary.get("synthetic"):
+        return "The data is made up by raysim from the seed."
+    if unrepeatable(paper.first):
+        return UNKNOWN + "the data was given in Python; its digest is in the proof."
+    return f"{facts.data}: `croissant.json` says what raysim knows of it. " + UNKNOWN + "a link to other files."
+
+
+def _dependencies(paper: Paper) -> str:
+    several = [name for name, values in environments(paper).items() if len(values) > 1]
+    more = f" The runs differ in: {', '.join(several)}." if several else ""
+    return f"`requirements.txt`, from `environment.json` of the first run.{more}"
+
+
+def _code(paper: Paper) -> str:
+    commits = environments(paper).get("commit", [])
+    dirty = any(run.facts.environment.get("dirty") for run in paper.runs)
+    changed = " with changes that no commit holds" if dirty else ""
+    text = f"raysim, commit {', '.join(commits) or 'not recorded'}{changed}. "
+    return text + (unrepeatable(paper.first) or "No other code was used.")
+
+
+def _models(paper: Paper) -> str:
+    files = {str(run.facts.settings.get("model.weights_file") or "") for run in paper.runs} - {""}
+    begun = f"Runs began from weights in {', '.join(sorted(files))}. " if files else "No pretrained weights. "
+    return begun + "The trained model of each run is its `model.safetensors`."
+
+
+def _commands(paper: Paper) -> str:
+    return "`README.md`: three commands; `commands.md`: the command of every run beside the head of its proof."
+
+
+def _hyperparameters(paper: Paper) -> str:
+    text = f"All options of all {len(paper.runs)} runs stand in their `config.yaml`. "
+    return text + UNKNOWN + "which values were tried and how they were chosen; add the folders of the searches."
+
+
+def _runs(paper: Paper) -> str:
+    rows = [f"{row}: {counted(len(own), 'run')}" for row, own in paper.rows.items()]
+    judged = sorted({int(run.result.rounds["loss"].count()) for run in paper.runs if "loss" in run.result.rounds})
+    often = f" Judged rounds of a run: {', '.join(map(str, judged))}." if judged else ""
+    return f"{'; '.join(rows)}.{often} {UNKNOWN}runs that were made and are not given."
+
+
+def _measure(paper: Paper) -> str:
+    told = [f"`{measure.name}` ({measure.column}, {measure.how} round)" for measure in paper.measures]
+    return f"{', '.join(told)}; differences are paired by seed."
+
+
+def _variation(paper: Paper) -> str:
+    fewest = min(map(len, paper.rows.values()))
+    if fewest < 2:
+        return "At least one row has a single seed, of which no variation can be told."
+    return f"Mean ± standard deviation over at least {fewest} seeds; differences with Student's 95 % interval."
+
+
+def _runtime(paper: Paper) -> str:
+    seconds = [float(run.facts.summary["seconds"]) for run in paper.runs if run.facts.summary.get("seconds")]
+    mean = duration(sum(seconds) / len(seconds)) if seconds else "not recorded"
+    energy = any("joules" in run.result.rounds for run in paper.runs)
+    told = "energy of the simulated devices is the column joules" if energy else "energy was not measured"
+    return f"Rounds of a run took {mean} on average; {told}."
+
+
+def _machine(paper: Paper) -> str:
+    found = environments(paper)
+    facts = [f"{name} {', '.join(found[name])}" for name in ("cpu", "cpu_count", "platform", "python") if name in found]
+    return "; ".join(facts) + "."
+
+
+def _setting(paper: Paper, path: str) -> list[str]:
+    return [show(run.facts.settings[path]) for run in paper.runs if path in run.facts.settings]
+
+
+def _unknown(text: str) -> Answer:
+    return lambda paper: UNKNOWN + text
+
+
+QUESTIONS: dict[str, list[tuple[str, Answer]]] = {
+    "Models and algorithms": [
+        ("A clear description of the setting, algorithm and model?", _method),
+        ("A clear explanation of any assumptions?", _unknown("the authors say them.")),
+        ("An analysis of the complexity?", _complexity),
+    ],
+    "Theoretical claims": [
+        ("A clear statement of each claim, and a complete proof?", _unknown("runs hold no theory.")),
+    ],
+    "Data sets": [
+        ("The relevant statistics, such as the number of examples?", _statistics),
+        ("The details of train, validation and test splits?", _splits),
+        ("Data that were excluded, and all steps of preprocessing?", _preprocessing),
+        ("A link to a downloadable version of the data?", _link),
+        ("For new data, how it was collected and checked?", _unknown("the publisher of the data says it.")),
+    ],
+    "Code": [
+        ("A specification of dependencies?", _dependencies),
+        ("Training and evaluation code?", _code),
+        ("Trained and pretrained models?", _models),
+        ("A table of results with the precise command of each?", _commands),
+    ],
+    "Results": [
+        ("The range of hyperparameters, how the best was selected, and all that were used?", _hyperparameters),
+        ("The exact number of training and evaluation runs?", _runs),
+        ("A clear definition of the measure?", _measure),
+        ("Results with central tendency and variation?", _variation),
+        ("The average runtime of each result, or its energy?", _runtime),
+        ("The computing infrastructure?", _machine),
+    ],
+}
+"""Part of the checklist → its questions, each with what answers it."""

@@ -1,0 +1,113 @@
+"""The runs of a paper: rows of its table, each one setting over its seeds, and their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raysim.comparison import building
+from raysim.comparison.outcomes import Outcomes, Pairing, lines_of_heads
+from raysim.comparison.table import Page
+from raysim.crate.run_facts import RunFacts
+from raysim.errors import ConfigError
+from raysim.report.compare import group
+from raysim.results.measures import Measure
+from raysim.results.result import RunResult, load_result
+from raysim.storage.run_record import part_name
+
+
+@dataclass(frozen=True)
+class PaperRun:
+    """One run of the paper."""
+
+    row: str
+    """The name of its setting, as the table has it."""
+    place: str
+    """The name of its folder in the paper's."""
+    facts: RunFacts
+    result: RunResult
+
+    @property
+    def seed(self) -> int:
+        """The root of its random streams."""
+        return int(self.facts.summary.get("seed", 0))
+
+
+@dataclass(frozen=True)
+class Paper:
+    """All runs of a paper, and what they are measured by."""
+
+    title: str
+    measures: Mapping[Measure, str]
+    """Measure → its heading; the first one is drawn."""
+    runs: Sequence[PaperRun]
+
+    @property
+    def rows(self) -> dict[str, list[PaperRun]]:
+        """Row → its runs, in the order of seeds."""
+        found: dict[str, list[PaperRun]] = {}
+        for run in self.runs:
+            found.setdefault(run.row, []).append(run)
+        return found
+
+    @property
+    def first(self) -> PaperRun:
+        """The run that the instructions repeat."""
+        return self.runs[0]
+
+    def page(self) -> Page:
+        """Its tables: means, differences from the first row over equal seeds, and their tests."""
+        values: dict[tuple[str, str, str], dict[int, float]] = {}
+        for run in self.runs:
+            for measure in self.measures:
+                if (value := measure.of(run.result.rounds)) is not None:
+                    values.setdefault((run.row, "", measure.name), {})[run.seed] = value
+        first, *others = self.rows
+        best = [measure for measure in self.measures if measure.best and others]
+        heads = {(run.row, "", run.seed): run.facts.head for run in self.runs if run.facts.head}
+        outcomes = Outcomes(
+            self.title,
+            tuple(self.rows),
+            ("",),
+            self.measures,
+            values,
+            tuple(Pairing(tuple(others), first, measure) for measure in best),
+            statistics=bool(best),
+            heads=heads,
+        )
+        return Page(
+            self.title,
+            tuple(building.tables(outcomes)),
+            runs=tuple(building.runs(outcomes)),
+            origin=tuple(lines_of_heads(heads)),
+        )
+
+
+def collect(folders: Sequence[Path], title: str, measures: Mapping[Measure, str]) -> Paper:
+    """The paper of these runs.
+
+    Raises:
+        ConfigError: a seed of one setting is there twice.
+        ResultsError: a folder is no finished run, or is not what its proof says.
+    """
+    facts = {folder: RunFacts.of(folder) for folder in folders}
+    settings = group([load_result(folder) for folder in folders])
+    runs = list[PaperRun]()
+    for setting in settings:
+        if setting.repeated:
+            extra = setting.repeated[0].folder
+            raise ConfigError(f"{extra}: another run has its settings and its seed. Leave one of the two out.")
+        for result in setting.runs:
+            own = facts[result.folder]
+            method = part_name("method", result.config, result.summary)
+            row = setting.label if len(settings) > 1 else method
+            runs.append(PaperRun(row, f"{_plain(row)}-seed{own.summary.get('seed', 0)}", own, result))
+    methods = ", ".join(dict.fromkeys(part_name("method", run.result.config, run.result.summary) for run in runs))
+    return Paper(title or f"{methods} on {runs[0].facts.data}", measures, runs)
+
+
+def _plain(text: str) -> str:
+    """A text as a part of a folder's name."""
+    return re.sub(r"[^\w.+-]+", "-", text)[:60].strip("-.") or "run"

@@ -1,0 +1,113 @@
+"""The folder of a paper: its tables, pages and descriptions, and a run that is repeated from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import mlcroissant
+import pytest
+
+from raysim.launch import main as launch
+from raysim.paper.__main__ import main
+from raysim.verify import main as verify
+from tests.raysim.judge.groups import A, B, run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two methods with two seeds each."""
+    place = tmp_path_factory.mktemp("runs")
+    for seed in (0, 1):
+        run(place / "a" / str(seed), seed, **A)
+        run(place / "b" / str(seed), seed, **B)
+    return place
+
+
+@pytest.fixture(scope="module")
+def paper(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("papers") / "paper"
+    wheel = folder.with_name("raysim-0.0-py3-none-any.whl")
+    wheel.write_bytes(b"a wheel")
+    words = [str(runs / "a"), str(runs / "b"), "--output", str(folder), "--author", "A. Lovelace"]
+    assert main([*words, "--source", str(wheel)]) == 0
+    return folder
+
+
+def test_tables_and_figure_hold_all_runs(runs: Path, paper: Path) -> None:
+    for name in ("table.md", "table.tex", "table.csv", "table-runs.csv", "table-differences.csv"):
+        assert "fedprox" in (paper / name).read_text(encoding="utf-8"), name
+    values = [json.loads((runs / "a" / seed / "summary.json").read_text())["accuracy"] for seed in ("0", "1")]
+    assert f"| fedavg | {50 * sum(values):.2f} ±" in (paper / "table.md").read_text(encoding="utf-8").replace("*", "")
+    assert b"<svg" in (paper / "curves.svg").read_bytes()[:1000]
+    assert (paper / "curves.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_commands_of_the_readme_repeat_the_run(
+    paper: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (paper / "README.md").read_text(encoding="utf-8")
+    install, repeat, check = text.split("```sh\n")[1].split("\n```")[0].splitlines()
+    assert install == "pip install -r requirements.txt"
+    lines = (paper / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert "./raysim-0.0-py3-none-any.whl" in lines and (paper / lines[1]).read_bytes() == b"a wheel"
+    assert re.search(r"^torch==[\d.]+$", "\n".join(lines), re.MULTILINE)
+    monkeypatch.chdir(paper)
+    assert launch(shlex.split(repeat.removeprefix("python -m raysim.launch "))) == 0
+    assert verify(shlex.split(check.removeprefix("python -m raysim.verify "))) == 0
+    assert "equal" in capsys.readouterr().out
+    commands = (paper / "commands.md").read_text(encoding="utf-8")
+    assert commands.count("python -m raysim.launch --method fedprox") == 2
+    summary = json.loads((paper / "fedprox-seed1/summary.json").read_text())
+    assert summary["proof"] in commands
+
+
+def test_the_crate_holds_every_file(paper: Path) -> None:
+    graph = json.loads((paper / "ro-crate-metadata.json").read_text(encoding="utf-8"))["@graph"]
+    named = {entity["@id"] for entity in graph if entity["@type"] == "File"}
+    files = {path.relative_to(paper).as_posix() for path in paper.rglob("*") if path.is_file()}
+    files = {name for name in files if not name.startswith("again/")} - {"ro-crate-metadata.json"}
+    assert named == files
+    sums = {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}
+    assert set(sums) >= files
+    assert sums["table.md"] == hashlib.sha256((paper / "table.md").read_bytes()).hexdigest()
+
+
+def test_mlcroissant_reads_the_description_and_the_split_beside_it(paper: Path) -> None:
+    found = mlcroissant.Dataset(jsonld=paper / "croissant.json")
+    assert not found.metadata.issues.errors and found.metadata.name == "digits"
+    records = list(found.records("clients"))
+    assert len(records) == 4 and records[0]["clients/samples"] > 0
+    content: dict[str, Any] = json.loads((paper / "croissant.json").read_text(encoding="utf-8"))
+    assert "http://mlcommons.org/croissant/RAI/1.0" in content["conformsTo"]
+    assert "workload.partition dirichlet" in content["rai:dataPreprocessingProtocol"]
+    assert content["rai:dataCollection"].startswith("Not known to raysim")
+
+
+def test_the_checklist_says_what_runs_know_and_what_they_do_not(paper: Path) -> None:
+    text = (paper / "checklist.md").read_text(encoding="utf-8")
+    assert text.count("?** ") == 19 and "fedavg: 2 runs; fedprox: 2 runs" in text
+    assert "4 clients" in text and "test_share 0.2, validation_share 0.2" in text
+    assert text.count("**Not known from the runs**") == 8 and "No pretrained weights." in text
+
+
+def test_slips_are_one_sentence_and_leave_no_folder(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new"
+
+    def refused(*words: str) -> str:
+        assert main([*words]) == 2 and not out.exists()
+        return capsys.readouterr().err
+
+    assert "holds no run" in refused(str(tmp_path), "--output", str(out))
+    assert "no measure 'acuracy'" in refused(str(runs / "a"), "--output", str(out), "--measure", "acuracy")
+    assert "there is no such file" in refused(str(runs / "a"), "--output", str(out), "--source", "no.whl")
+    assert "it is there already" in refused(str(runs / "a"), "--output", str(tmp_path))
+    once_more = run(tmp_path / "copy", 0, **A)
+    words = (str(runs / "a"), str(once_more), "--output", str(out))
+    assert "another run has its settings and its seed" in refused(*words)
