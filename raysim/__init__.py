@@ -2,7 +2,8 @@
 
 ``raysim.run("fedavg", model=…, clients=…)`` runs a method and returns its tables and its trained model, ``python -m
 raysim.launch`` does the same from a shell, and ``raysim.split(data)`` cuts a data set over clients.
-``raysim.load_model(folder)`` gives the model of an earlier run. The other names are what a
+``raysim.load_model(folder)`` gives the model of an earlier run, ``raysim.compare(runs)`` the tables of a study of
+several, with paired differences. The other names are what a
 method of one's own is written with (docs/methods-of-your-own.md). Importing this package imports neither torch nor
 Ray: each name is loaded when it is first asked for.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from raysim.aggregators.means import sample_weights as sample_weights
     from raysim.aggregators.means import weighted_sum as weighted_sum
     from raysim.cohort import Cohort as Cohort
+    from raysim.comparison.runs import compare as compare
     from raysim.config.run_config import RunConfig as RunConfig
     from raysim.config.run_config import default_config as default_config
     from raysim.engine.observer import Observer as Observer
@@ -80,6 +82,7 @@ _MODULES = {
     "Update": "raysim.method",
     "Updates": "raysim.method",
     "WholeModel": "raysim.method",
+    "compare": "raysim.comparison.runs",
     "default_config": "raysim.config.run_config",
     "gradients": "raysim.training",
     "load_model": "raysim.results.load_model",

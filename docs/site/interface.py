@@ -15,7 +15,16 @@ from raysim.columns import COLUMNS
 from raysim.config.options import Option
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Run, split, load": ("run", "split", "load_model", "RunConfig", "default_config", "Observer", "RaysimError"),
+    "Run, split, load, compare": (
+        "run",
+        "split",
+        "load_model",
+        "compare",
+        "RunConfig",
+        "default_config",
+        "Observer",
+        "RaysimError",
+    ),
     "Data": ("ClientData", "InputSpec"),
     "Methods": (
         *("Method", "GlobalModel", "WholeModel", "Traits", "ClientTask", "Context", "Cohort"),
@@ -26,7 +35,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Group → its names; with the types of options and ``__version__`` these are all of ``raysim.__all__``."""
 MODULES = ("local_sgd", "gradients")
-FUNCTIONS = ("run", "split", "load_model", "default_config", "plain_mean", "sample_weights", "weighted_sum")
+FUNCTIONS = ("run", "split", "load_model", "compare", "default_config", "plain_mean", "sample_weights", "weighted_sum")
 
 
 def option_types() -> list[str]:

@@ -11,6 +11,10 @@ from raysim.comparison.outcomes import Outcomes, Pairing
 from raysim.comparison.table import Entry, Head, Table
 from raysim.results.measures import Measure
 
+ABOUT_COSTS = (
+    "Costs of an accuracy are means over the runs that reached it, whose number stands in parentheses; empty: none."
+)
+
 
 def tables(outcomes: Outcomes) -> list[Table]:
     """The tables of means, differences, a paper's claims and tests, as far as there is something in them."""

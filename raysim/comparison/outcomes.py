@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,8 @@ Values = Mapping[tuple[str, str, str], Mapping[int, float]]
 """(row, column, measure) → seed → its value in the finished run."""
 Heads = Mapping[tuple[str, str, int], str]
 """(row, column, seed) → head of the run's proof."""
+HEAD = re.compile("[0-9a-f]{64}")
+"""The head of a proof."""
 MOST_HEADS = 60
 """Runs up to which every head is listed in short form."""
 DIGITS = 8

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.comparison.differences import Difference, paired
-from raysim.report.compare import compare
+from raysim.comparison.runs import compare
+from raysim.report import compare as report_page
 from raysim.report.figures import text_of
 from raysim.report.html import Cell, Number, Table
 from raysim.results.result import load_result
@@ -111,9 +112,8 @@ def compare_runs(folder: Path, replayed: Path) -> Comparison:
 
 def write_page(folder: Path, replayed: Path, comparison: Comparison) -> Path:
     """Write the page into the replay's folder; its path."""
-    page = replayed / PAGE
-    compare([folder, replayed], page, differences=comparison.table() if comparison.clients else None)
-    return page
+    differences = comparison.table() if comparison.clients else None
+    return report_page.write_page(compare([folder, replayed]), replayed / PAGE, differences)
 
 
 def _last(clients: DataFrame, column: str) -> dict[int, tuple[int, float]]:

@@ -63,10 +63,12 @@ class Marks:
 
 @dataclass(frozen=True)
 class Number:
-    """A cell of a table with a number in a unit that differs from row to row, and the value by which to sort."""
+    """A cell of a table with a number as text, and the value by which to sort."""
 
     text: str
     value: float
+    best: bool = False
+    """Whether it is the best of its column."""
 
 
 Cell = str | Link | Bar | Heat | Marks | Number

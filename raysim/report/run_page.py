@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns
+from raysim.comparison.runs import compare
 from raysim.config.answering import Answer, answered
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, ResultsError
 from raysim.monitor import profile_table
 from raysim.remote.places import tables_only
 from raysim.report.clients import Clients
-from raysim.report.compare import compare
+from raysim.report.compare import write_page
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Photo, Picture, Table, in_both_forms, render
 from raysim.report.partition_map import heat_map
@@ -27,13 +29,15 @@ from raysim.results import measures
 from raysim.results.costs import costs_to_accuracies
 from raysim.results.result import load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.folder_files import read_bytes
+from raysim.storage.folder_files import printable, read_bytes
 from raysim.storage.run_record import run_title
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 PAGE = "report.html"
+TABLES = (".csv", ".md", ".tex")
+"""Forms of the tables beside a comparison's page."""
 _LAST_ROUNDS = 20
 
 
@@ -173,28 +177,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m raysim.report",
         description="Write HTML reports of finished or running runs; of several runs also a page that compares them, "
-        "runs that differ in their seed alone as one line with its spread, and its table as CSV.",
+        "runs that differ in their seed alone as one line with its spread, differences over equal seeds and their "
+        "tests, and its tables as CSV, Markdown and LaTeX.",
     )
     parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a run's folder, or its remote address")
     parser.add_argument(
         "--out",
         type=Path,
-        help="comparison page of several runs (default: compare.html beside the first); its table lies beside it, "
-        "as .csv",
+        help="comparison page of several runs (default: compare.html beside the first); its tables lie beside it",
+    )
+    parser.add_argument(
+        "--measure",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a measure that runs are compared by, as in a study: accuracy (the default), best_accuracy, "
+        "rounds_to_0.8, bytes_to_0.8, virtual_seconds_to_0.8, local_gain …",
+    )
+    parser.add_argument(
+        "--against", metavar="ROW", help="the row that the others are compared with (default: that of the first run)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object: the files that were written")
     return answered(parser, arguments, _pages)
 
 
 def _pages(options: argparse.Namespace) -> Answer:
-    if options.out and len(options.folders) == 1:
-        raise ConfigError("--out is for the comparison of several folders; the page of one run is its report.html")
+    if len(options.folders) == 1 and (options.out or options.measure or options.against):
+        raise ConfigError(
+            "--out, --measure and --against are for the comparison of several folders; the page of one run is its "
+            "report.html"
+        )
     given = [tables_only(folder) for folder in options.folders]
     target = options.out or given[0].absolute().parent / "compare.html"
-    own = (target.absolute(), target.with_suffix(".csv").absolute())  # among runs/*, say
-    folders = [folder for folder in given if folder.absolute() not in own]
+    if target.suffix in TABLES:
+        raise ResultsError(f"--out {target}: this is the name of a table beside the page; end it in .html.")
+    folders = [folder for folder in given if not _is_made(folder, target)]  # among runs/*, say
+    found = None
+    if len(folders) > 1:
+        found = compare(folders, options.measure, against=options.against, command=_command(options))
     # Who asks for one page gets it anew; a comparison only adds those that are missing.
     pages = [folder / PAGE if len(folders) > 1 and is_drawn(folder) else page(folder) for folder in folders]
-    compared = compare(folders, target) if len(folders) > 1 else []
+    compared = [] if found is None else [write_page(found, target)]
+    for suffix in TABLES if found is not None else ():
+        compared += found.write(target.with_suffix(suffix))
     told = {"pages": [*map(str, pages)], "comparison": [*map(str, compared)]}
     return Answer("\n".join(map(str, [*pages, *compared])), told)
+
+
+def _is_made(path: Path, target: Path) -> bool:
+    """Whether it is the page of an earlier comparison, or one of the tables beside it."""
+    beside = path.absolute().parent == target.absolute().parent and not path.is_dir()
+    return beside and path.stem.startswith(target.stem) and path.suffix in (target.suffix, *TABLES)
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command line that makes the tables again."""
+    words = ["python", "-m", "raysim.report", *options.folders]
+    words += [word for name in options.measure for word in ("--measure", name)]
+    words += ["--against", options.against] if options.against else []
+    return " ".join(printable(shlex.join(words)).split())

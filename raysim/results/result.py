@@ -75,6 +75,11 @@ def load_result(path: str | Path) -> RunResult:
     return RunResult(path, read_run_config(path), folder.rounds(), folder.clients(), read_summary(path))
 
 
+def kept_rows(rounds: DataFrame) -> str:
+    """A table of rounds as comparisons keep it, a CSV: without timings, fractions in six digits."""
+    return comparable(rounds).to_csv(index=False, float_format="%.6g")
+
+
 def comparable(frame: DataFrame) -> DataFrame:
     """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
     return frame.drop(columns=[name for name in frame.columns if is_timing(name)])

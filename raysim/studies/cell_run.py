@@ -135,17 +135,17 @@ def _ended(outcome: Outcome) -> tuple[str, str]:
 
 
 def _keep_row(cell: Cell) -> None:
-    from raysim.results.result import comparable, load_result
+    from raysim.results.result import kept_rows, load_result
 
     result = load_result(folder_of(cell))
-    frame = comparable(result.rounds)
+    rows = kept_rows(result.rounds)
     _keep_settings(cell)
     proof = proof_of(cell)
     if head := result.summary.get("proof"):
         write_atomically(proof, f"{head}\n".encode())
     else:
         proof.unlink(missing_ok=True)
-    write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
+    write_atomically(cell.path, rows.encode())
     failures.place(cell).unlink(missing_ok=True)
     if cell.folder is None:
         shutil.rmtree(folder_of(cell), ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysim.comparison import building, csv_files, latex, markdown
-from raysim.comparison.outcomes import Heads, Outcomes, Values, lines_of_heads
+from raysim.comparison.outcomes import HEAD, Heads, Outcomes, Values, lines_of_heads
 from raysim.comparison.table import Page
 from raysim.config.privacy import NEIGHBORS
 from raysim.errors import ConfigError
@@ -29,7 +28,6 @@ from raysim.studies.study_file import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-HEAD = re.compile("[0-9a-f]{64}")
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
 
@@ -144,9 +142,7 @@ def about_costs(study: Study) -> str:
     """The line over a table with costs of an accuracy; empty without such a measure."""
     if not any(measure.how == "cost" for measure in study.measures):
         return ""
-    return (
-        "Costs of an accuracy are means over the runs that reached it, whose number stands in parentheses; empty: none."
-    )
+    return building.ABOUT_COSTS
 
 
 def about_epsilon(study: Study) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas
 import pytest
 
+import raysim
 from raysim.report import compare, run_page
 from tests.raysim.report.pages import check, make
 
@@ -24,8 +24,8 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed == [
         str(first / "report.html"),
         str(second / "report.html"),
-        str(target),
-        str(tmp_path / "compare.csv"),
+        *(str(tmp_path / name) for name in ("compare.html", "compare.csv", "compare-runs.csv")),
+        *(str(tmp_path / name) for name in ("compare.md", "compare.tex")),
     ]
     found = check(target, scripts=1)
     assert [address for address in found.addresses if not address.startswith("data:")] == [
@@ -51,39 +51,63 @@ def seeds(root: Path) -> list[Path]:
     ]
 
 
+def written(runs: list[Path], target: Path) -> str:
+    """The text of the page that compares the runs."""
+    return compare.write_page(raysim.compare(runs), target).read_text()
+
+
 def test_seeds_of_a_setting_are_one_line_with_the_options_that_differ(tmp_path: Path) -> None:
-    target, table = compare.compare(seeds(tmp_path), tmp_path / "out.html")
-    text = target.read_text()
+    text = written(seeds(tmp_path), tmp_path / "out.html")
     results = text.split("<h2>Results</h2>")[1].split("</table>")[0]
     assert re.findall(r"<th[^>]*>([^<]*)</th>", results)[:3] == ["training.batch_size", "seeds", "accuracy (%)"]
-    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row)[:3] for row in results.split("<tr>")[2:]]
+    rows = [re.findall(r"<td[^>]*>\s*(?:<strong>)?([^<]*?)\s*<", row)[:3] for row in results.split("<tr>")[2:]]
     assert rows == [["16", "0, 1, 2", "82.00 ± 2.00"], ["32", "0, 1, 2", "62.00 ± 2.00"]]
+    assert results.count("<strong>") == 1 and "Bold: the best mean of a column" in text
     # Bytes in one unit: 4 rounds of 1024 bytes up and 1024 down.
     assert "sent and received (kB)" in results and ">8.19<" in results and ">4<" in results
+    assert results.count("accuracy (%)") == 2  # and the best; the measure that is compared stands there once
+    differences = text.split("<h2>Differences over equal seeds</h2>")[1]
+    assert '<td class="text">batch_size 32 − batch_size 16</td>' in differences
+    assert "−20.00 [−20.00, −20.00], 3 seeds" in differences and "<h2>Tests of these differences</h2>" in differences
     assert text.split("<h2>Runs</h2>")[1].count("<tr>") == 7
-    frame = pandas.read_csv(table)
-    assert frame["setting"].tolist() == ["batch_size 16", "batch_size 32"]
-    assert frame["training.batch_size"].tolist() == [16, 32] and frame["seeds"].tolist() == ["0 1 2", "0 1 2"]
-    np.testing.assert_allclose(frame[["accuracy", "accuracy std"]], [[0.82, 0.02], [0.62, 0.02]])
 
 
 def test_a_repeated_run_is_no_second_seed(tmp_path: Path) -> None:
     runs = [make(tmp_path / name, more="seed: 3\n") for name in ("one", "two")]
-    target, table = compare.compare(runs, tmp_path / "out.html")
-    assert "Not counted, as another run has the same settings and seed: two." in target.read_text()
-    frame = pandas.read_csv(table)
-    assert frame["accuracy std"].isna().all() and frame["seeds"].tolist() == [3]
+    text = written(runs, tmp_path / "out.html")
+    assert "Not counted, as another run has the same settings and seed: two." in text and "80.00 ±" not in text
 
 
 def test_another_method_brings_its_name_and_not_its_options(tmp_path: Path) -> None:
-    runs = [make(tmp_path / "a"), make(tmp_path / "b"), make(tmp_path / "c")]
-    for run, method in zip(runs, ("fedavg", "fedprox, mu: 0.1", "fedprox, mu: 1.0"), strict=True):
-        text = (run / "config.yaml").read_text().replace("name: fedavg", f"name: {method}")
-        (run / "config.yaml").write_text(text)
-    frame = pandas.read_csv(compare.compare(runs, tmp_path / "out.html")[1])
-    assert frame["setting"].tolist() == ["fedavg", "fedprox, mu 0.1", "fedprox, mu 1.0"]
-    target, _ = compare.compare(runs[:2], tmp_path / "out.html")
-    assert "method.mu" not in target.read_text()
+    runs = [make(tmp_path / "a"), make(tmp_path / "b")]
+    text = (runs[1] / "config.yaml").read_text().replace("name: fedavg", "name: fedprox, mu: 0.1")
+    (runs[1] / "config.yaml").write_text(text)
+    assert "method.mu" not in written(runs, tmp_path / "out.html")
+
+
+def test_tables_lie_beside_the_page_by_the_measures_that_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(path) for path in seeds(tmp_path)]
+    words = [*runs, "--measure", "rounds_to_0.75", "--measure", "accuracy", "--against", "batch_size 32"]
+    target = tmp_path / "out.html"
+    assert run_page.main([*words, "--out", str(target)]) == 0
+    text, table = target.with_suffix(".md").read_text(), pandas.read_csv(target.with_suffix(".csv"))
+    assert "| batch_size 16 | 4 (3) | **82.00 ± 2.00** (3) |\n| batch_size 32 |  | 62.00 ± 2.00 (3) |" in text
+    assert "batch_size 16 − batch_size 32 | +20.00 [+20.00, +20.00], 3 seeds |" in text
+    assert " ".join(text.split()).count(f"Made by `python -m raysim.report {runs[0]}") == 1
+    assert table["mean"].tolist() == pytest.approx([4, 0.82, 0.62])
+    assert "batch\\_size 32" in target.with_suffix(".tex").read_text()
+    assert pandas.read_csv(tmp_path / "out-runs.csv")["seed"].tolist() == [0, 1, 2, 0, 1, 2]
+    for more, message in (
+        (["--measure", "acuracy"], "no measure 'acuracy'. Did you mean accuracy?"),
+        (["--measure", "rounds_to_0.99"], "no run has a value of rounds_to_0.99: no run reached it"),
+        (["--measure", "local_gain"], "a gain over runs of --method local on the same data"),
+        (["--against", "batch_size 64"], "no row 'batch_size 64'."),
+        (["--out", str(tmp_path / "a.md")], "this is the name of a table beside the page"),
+    ):
+        assert run_page.main([*runs, *more]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_the_comparison_lies_beside_the_first_run_and_a_repeat_with_a_star_works(tmp_path: Path) -> None:

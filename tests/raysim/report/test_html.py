@@ -15,6 +15,7 @@ PICTURE = Picture("curves", Markup("<svg></svg>"), Markup("<svg></svg>"))
 
 def page(*tables: Table, sorts: bool) -> str:
     content: dict[str, object] = {"title": "t", "notes": [], "curves": PICTURE, "costs": None, "differences": None}
+    content |= {"tables": [], "marks": []}
     return render("compare.html", content | {"results": tables[0], "runs": tables[-1]}, sorts=sorts).decode()
 
 

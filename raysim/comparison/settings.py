@@ -1,0 +1,121 @@
+"""Several runs sorted by their settings: runs of one setting differ in their seed alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raysim.config.options import show
+from raysim.config.run_config import flatten, options_of
+from raysim.results.result import RunResult
+from raysim.storage.folder_files import printable
+
+SEED = "seed"
+DATA = "workload."
+"""Options that say on which data: runs on different data are no pairs, and stand in columns of their own."""
+METHOD = "method.name"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: what its runs have in common, and the runs, one for each seed."""
+
+    label: str
+    """The options in which it differs from the other settings, in a few words."""
+    row: str
+    """Those that say how is trained: its row in a table."""
+    column: str
+    """Those of its data; empty where all settings have the same."""
+    differing: Mapping[str, str]
+    """Option → its value as text, empty where the setting has no such option; the same options for each setting."""
+    runs: tuple[RunResult, ...]
+    repeated: tuple[RunResult, ...]
+    """Runs with a seed that another of its runs has: they say nothing new."""
+
+    @property
+    def seeds(self) -> list[str]:
+        """The seeds of its runs."""
+        return [str(run.config.get(SEED, "?")) for run in self.runs]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its clients train alone (method local)."""
+        return flatten(self.runs[0].config).get(METHOD) == "local"
+
+
+def group(results: Sequence[RunResult]) -> list[Setting]:
+    """The settings of several runs, in the order of their first runs.
+
+    Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
+    is read: none of the classes that a config names is imported.
+    """
+    ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
+    groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
+    for result in results:
+        own = {path: value for path, value in flatten(result.config).items() if path not in ignored}
+        groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
+    paths = _differing([own for own, _ in groups.values()])
+    places = [_place(own, paths) for own, _ in groups.values()]
+    settings = []
+    for (row, column), (own, runs) in zip(places, groups.values(), strict=True):
+        label = _label(own, paths)
+        if not label or places.count((row, column)) > 1:
+            name = one_line(runs[0].folder.resolve().name)
+            label = ", ".join(filter(None, (label, name)))
+            row = f"{row}, {name}" if places.count((row, column)) > 1 else row
+        differing = {path: show(own[path]) if path in own else "" for path in paths}
+        settings.append(Setting(label, row, column, differing, *_one_a_seed(runs)))
+    return settings
+
+
+def _place(own: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, str]:
+    """The row and the column of a setting; a row without an option of its own has the method's name."""
+    row = _label(own, [path for path in paths if not path.startswith(DATA)])
+    column = _label(own, [path for path in paths if path.startswith(DATA)])
+    return row or one_line(show(own.get(METHOD, "run"))), column
+
+
+def _one_a_seed(runs: Sequence[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunResult, ...]]:
+    """The longest run of each seed, in the order of seeds, and those that are left."""
+    longest: dict[str, RunResult] = {}
+    for run in runs:
+        seed = str(run.config.get(SEED))
+        if seed not in longest or len(run.rounds) > len(longest[seed].rounds):
+            longest[seed] = run
+    kept = sorted(longest.values(), key=_seed)
+    return tuple(kept), tuple(run for run in runs if not any(run is other for other in kept))
+
+
+def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The options that differ between two settings which both have them.
+
+    Another method brings other options, and its name says enough.
+    """
+    found = []
+    for path in dict.fromkeys(path for own in options for path in own):
+        values = [own[path] for own in options if path in own]
+        if any(value != values[0] for value in values[1:]):
+            found.append(path)
+    return found
+
+
+def _label(own: Mapping[str, Any], paths: Sequence[str]) -> str:
+    named = (path for path in paths if path in own)
+    return one_line(
+        ", ".join(
+            show(own[path]) if path.endswith(".name") else f"{path.rpartition('.')[2]} {show(own[path])}"
+            for path in named
+        )
+    )
+
+
+def one_line(text: str) -> str:
+    """Text of a foreign folder in one line, without signs of control."""
+    return " ".join(printable(text).split())
+
+
+def _seed(run: RunResult) -> tuple[bool, float]:
+    value = run.config.get(SEED)
+    return (False, float(value)) if isinstance(value, (int, float)) else (True, 0.0)
