@@ -9,10 +9,10 @@ from pathlib import Path
 
 from raysim.comparison import building
 from raysim.comparison.outcomes import Outcomes, Pairing, lines_of_heads
+from raysim.comparison.settings import group
 from raysim.comparison.table import Page
 from raysim.crate.run_facts import RunFacts
 from raysim.errors import ConfigError
-from raysim.report.compare import group
 from raysim.results.measures import Measure
 from raysim.results.result import RunResult, load_result
 from raysim.storage.run_record import part_name

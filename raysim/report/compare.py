@@ -111,7 +111,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, list[Cell]]]:
                 empty = (figure.unit, [list[float]() for _ in comparison.settings])
                 found.setdefault(figure.name, empty)[1][place].append(figure.value)
     told = set(comparison.outcomes.measures.values())
-    shown = []
+    shown = list[tuple[str, list[Cell]]]()
     for name, (unit, values) in found.items():
         scale = units.scale(unit, itertools.chain(*values))
         if name not in told:

@@ -217,9 +217,12 @@ def _pages(options: argparse.Namespace) -> Answer:
         found = compare(folders, options.measure, against=options.against, command=_command(options))
     # Who asks for one page gets it anew; a comparison only adds those that are missing.
     pages = [folder / PAGE if len(folders) > 1 and is_drawn(folder) else page(folder) for folder in folders]
-    compared = [] if found is None else [write_page(found, target)]
-    for suffix in TABLES if found is not None else ():
-        compared += found.write(target.with_suffix(suffix))
+    compared = list[Path]()
+    if found is not None:
+        compared = [
+            write_page(found, target),
+            *(path for end in TABLES for path in found.write(target.with_suffix(end))),
+        ]
     told = {"pages": [*map(str, pages)], "comparison": [*map(str, compared)]}
     return Answer("\n".join(map(str, [*pages, *compared])), told)
 
