@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from benchmarks import drawings, recordings
+
 ROOT = Path(__file__).parent.parent
 STAMP = "raysim-stamp"
 
@@ -44,13 +46,8 @@ class Drawn:
 
     def is_current(self) -> bool:
         """Whether the file in docs/ has been drawn by this code from these settings."""
-        from PIL import Image
-
         path = ROOT / self.path
-        if not path.is_file():
-            return False
-        with Image.open(path) as picture:
-            return picture.info.get(STAMP) == self.stamp()
+        return path.is_file() and stamp_of(path) == self.stamp()
 
 
 def _meaning(path: Path) -> str:
@@ -95,6 +92,11 @@ def _curve(drawn: Drawn) -> bytes:
         return Path(folder, "run", "curve.png").read_bytes()
 
 
+def _drawing(drawn: Drawn) -> bytes:
+    stem, _, theme = Path(drawn.path).stem.partition("-")
+    return drawings.DRAWINGS[stem](drawings.THEMES[theme or "light"])
+
+
 _SCREENS: Mapping[str, tuple[Literal["light", "dark"], int, int]] = {
     "docs/pictures/page-light.png": ("light", 1280, 1400),
     "docs/pictures/page-dark.png": ("dark", 1280, 900),
@@ -131,6 +133,16 @@ def _screens(words: tuple[str, ...]) -> dict[str, bytes]:
     return found
 
 
+def _terminal(drawn: Drawn) -> bytes:
+    return recordings.terminal(drawn.words)
+
+
+def _live(drawn: Drawn) -> bytes:
+    settings = {name.removeprefix("--"): value for name, value in zip(drawn.words[::2], drawn.words[1::2], strict=True)}
+    more = {"engine.backend": "inline", "pictures": False}
+    return recordings.page(settings | more, {"width": 900, "height": 760})
+
+
 _PAGE = ("--method", "fedavg", "--model", "logistic", "--clients", "12", "--rounds", "60")
 _PHONES = ("--method", "fedavg", "--devices.preset", "phones", "--timing.mode", "buffered", "--buffer", "5")
 _MORE = (
@@ -159,21 +171,64 @@ PICTURES = (
         ("raysim/report/spectra_plot.py", "raysim/report/canvas.py"),
         _spectra,
     ),
+    *(
+        Drawn(f"docs/pictures/{stem}{theme}.png", (), ("benchmarks/drawings.py", "raysim/report/canvas.py"), _drawing)
+        for stem in drawings.DRAWINGS
+        for theme in ("", "-dark")
+    ),
+    Drawn(
+        "docs/pictures/terminal.svg",
+        (
+            "python -m raysim.launch --method fedrad --rounds 20 --engine.backend inline --output runs/fedrad",
+            "python -m raysim.verify runs/fedrad",
+        ),
+        ("benchmarks/recordings.py",),
+        _terminal,
+    ),
+    Drawn(
+        "docs/pictures/page.webp",
+        (*_PAGE[:-1], "40"),
+        ("benchmarks/recordings.py", "raysim/ui/static/*"),
+        _live,
+    ),
     *(Drawn(path, _PAGE, ("raysim/ui/static/*", "raysim/report/settings_line.py"), _page) for path in _SCREENS),
 )
 """All pictures that this program draws."""
 
 
+def stamp_of(path: Path) -> str:
+    """The stamp in a picture; empty: none."""
+    from PIL import Image
+
+    if path.suffix == ".svg":
+        return path.read_text(encoding="utf-8").rpartition(f"<!-- {STAMP} ")[2].partition(" ")[0]
+    with Image.open(path) as picture:
+        if path.suffix == ".webp":
+            return str(picture.info.get("xmp", b""), "utf-8")
+        return str(picture.info.get(STAMP, ""))
+
+
 def stamped(content: bytes, stamp: str) -> bytes:
-    """A PNG with a stamp in it."""
+    """A picture with a stamp in it: PNG, SVG, or an animated WebP."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
+    if content.startswith(b"<svg"):
+        return content + f"<!-- {STAMP} {stamp} -->\n".encode()
+    if content[8:12] == b"WEBP":
+        return _with_chunk(content, b"XMP ", stamp.encode())
     info, buffer = PngInfo(), io.BytesIO()
     info.add_text(STAMP, stamp)
     with Image.open(io.BytesIO(content)) as picture:
         picture.convert("RGB").quantize(256).save(buffer, "PNG", pnginfo=info, optimize=True)
     return buffer.getvalue()
+
+
+def _with_chunk(content: bytes, name: bytes, text: bytes) -> bytes:
+    """An animated WebP with one more chunk at its end, of an even size; its head tells of it (bit 2: XMP)."""
+    longer = content + name + len(text).to_bytes(4, "little") + text
+    flags = bytes([longer[20] | 4])  # of the first chunk, VP8X
+    return longer[:4] + (len(longer) - 8).to_bytes(4, "little") + longer[8:20] + flags + longer[21:]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

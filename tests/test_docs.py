@@ -17,7 +17,7 @@ import torch
 import yaml
 
 import raysim
-from benchmarks import published
+from benchmarks import published, study_costs
 from raysim.__main__ import main
 from raysim.config.command_line import parse
 from raysim.flat_model import FlatModel
@@ -75,7 +75,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
-    others = {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK, published.ROWS}
+    others = {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK, published.ROWS, study_costs.ROWS}
     others |= {DOCS / "results" / name for name in ("forgeries.csv", "verified-runs.csv")}  # tests/test_trust_page.py
     others.add(DOCS / "results" / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set((DOCS / "results").glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
@@ -209,8 +209,25 @@ def test_no_module_has_more_than_300_lines() -> None:
 
 
 def test_the_readme_is_a_short_page() -> None:
-    """Details belong to docs/: a newcomer reads at most 70 lines before the first run."""
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 70
+    """Details belong to docs/; commands, code and reasons come before the pictures and pages below them."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120 and lines.index("## First steps") <= 70
+
+
+def test_figures_of_the_readme_stand_on_their_pages() -> None:
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    trust, speed = DOCS / "trust.md", ROOT / "benchmarks" / "README.md"
+    assert "1000 of 1000 forged" in readme and "| forgery | 1000 | 1000 |" in trust.read_text(encoding="utf-8")
+    assert "1167 of 1167 honest" in readme and "| honest | 1167 | 1167 |" in trust.read_text(encoding="utf-8")
+    rows = pd.read_csv(AGREEMENT).query("not program.str.startswith('float64')")
+    equal = rows[rows["changed"].fillna(rows["as_it_is"]) < 1e-6]
+    assert f"{equal['method'].nunique()} of them give the numbers" in readme and len(equal) == len(rows)
+    text = speed.read_text(encoding="utf-8")
+    cells = [line.split("|") for line in text.splitlines() if re.match(r"\| W\d.*\dx", line)][:3]
+    ratios = [[re.findall(r"([\d.]+)x", row[column])[0] for row in cells] for column in (3, 4, 5)]
+    flower, pfl, ours = ("{}, {} and {}".format(*own) for own in ratios)
+    assert f"takes {ours} times" in readme and f"Flower takes {flower} times" in readme
+    assert f"pfl-research {pfl} (" in readme
 
 
 def test_the_architecture_names_every_room_and_no_file_that_is_gone() -> None:

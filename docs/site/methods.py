@@ -6,12 +6,15 @@ import csv
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 from docs.site import options, studies
 from docs.site.markdown import docstring, plain, table, words
+from docs.site.purposes import purpose
 from raysim.config import registry
 from raysim.config.help_text import summary
 from raysim.traits import Traits
+from raysim.units import byte_count
 
 CONDITIONS = {
     "personal": "Every client has a model of its own, and is judged by it on its own test set.",
@@ -51,6 +54,7 @@ def page(name: str) -> str:
     cls = registry.resolve("method", name)
     parts = [
         f"# {name}",
+        purpose(name),
         words(summary(cls)),
         "## Run it",
         f"```sh\npython -m raysim.launch --method {name}\n```",
@@ -70,7 +74,7 @@ def page(name: str) -> str:
         "## The whole method",
         f"```{{literalinclude}} ../../files/{file_of(name)}\n:language: python\n```",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _needs(traits: Traits) -> str:
@@ -116,6 +120,10 @@ def _measured(name: str) -> str:
 
 
 def _cost(name: str) -> str:
+    return "\n\n".join(filter(None, (_seconds(name), _bytes(name)))) or "It has not been measured."
+
+
+def _seconds(name: str) -> str:
     study = studies.study("image-methods")
     own = [row for row, layer in study.rows.items() if layer.get("method.name") == name]
     rows = [row for row in _rows("image-methods-cost.csv") if row["row"] in own]
@@ -124,6 +132,29 @@ def _cost(name: str) -> str:
     lines = [[plain(row["row"]), f"{float(row['seconds_round']):.2f}", f"{float(row['ratio']):.2f}"] for row in rows]
     head = ("row", "CPU seconds a round of ten clients", "ratio to FedAvg, run right before")
     return f"In the setting of [image methods](../../image-methods.md):\n\n{table(head, lines)}"
+
+
+def _bytes(name: str) -> str:
+    """Bytes of a round in the studies that measured it, from the kept rows of its first column and seed."""
+    lines = []
+    for study in studies.names():
+        sent = {cell.row: cell.path for cell in reversed(list(studies.study(study).cells())) if cell.path.exists()}
+        for row, path in sent.items():
+            if studies.method_of_row(study, row) == name and (each := _sent(path)):
+                lines.append([f"[{plain(row)}](../../results/{study}.md)", *map(byte_count, each)])
+    if not lines:
+        return ""
+    head = ("row of a study", "bytes to clients in a round", "bytes from clients")
+    return f"What it sends, in the studies above (mean over the rounds of one run):\n\n{table(head, lines)}"
+
+
+@cache
+def _sent(path: Path) -> tuple[float, ...]:
+    with path.open(encoding="utf-8", newline="") as rows:
+        found = [
+            [float(row[f"bytes_{way}"]) for way in ("down", "up")] for row in csv.DictReader(rows) if "bytes_up" in row
+        ]
+    return tuple(sum(column) / len(found) for column in zip(*found, strict=True))
 
 
 def overview_links() -> str:

@@ -25,6 +25,7 @@ ELSEWHERE: Mapping[str, str] = {
     "examples/own_data.ipynb": "notebook.md",
 }
 """Page of the repository, outside docs/ or with a place of its own → page of the site."""
+PICTURES = (".png", ".svg", ".webp")
 HIDDEN_TABLES = re.compile(r"<!--.*?-->\n?")
 
 
@@ -109,11 +110,22 @@ def _link(match: re.Match[str], base: Path, page: str, shown: Mapping[str, str],
         place = shown[found.as_posix()]
     elif (ROOT / found).is_dir():
         return text[1:-1]
-    elif found.suffix == ".png":
+    elif found.suffix in PICTURES:
         place = found.relative_to("docs").as_posix()
+        dark = found.with_name(f"{found.stem}-dark{found.suffix}")
+        if (ROOT / dark).is_file():
+            both = ((place, "only-light"), (dark.relative_to("docs").as_posix(), "only-dark"))
+            return "\n".join(f"{text}({_from(page, picture)}){{.{shown_in}}}" for picture, shown_in in both)
+        if found.suffix == ".svg":  # it has a ground of its own
+            return f"{text}({_from(page, place)}){{.dark-light}}"
     else:
         place = _keep(folder, found.as_posix())
-    return f"{text}({relpath(place, Path(page).parent.as_posix() or '.')}{'#' * bool(anchor)}{anchor})"
+    return f"{text}({_from(page, place)}{'#' * bool(anchor)}{anchor})"
+
+
+def _from(page: str, place: str) -> str:
+    """The way from one page of the site to a file of it."""
+    return relpath(place, Path(page).parent.as_posix() or ".")
 
 
 def _keep(folder: Path, file: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -9,21 +11,29 @@ from pathlib import Path
 
 from docs.site.markdown import plain
 from docs.site.options import toctree
-from raysim.studies import study_file
+from raysim.studies import study_file, tables
 from raysim.studies.study_file import Study
 from raysim.studies.tables import place_of_table
+from raysim.units import time_unit
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "Which method with skewed labels?": ("image-methods", "fedrad-cifar10", "fedrad-eta"),
-    "Which method for hospitals whose images differ?": ("fedld-medical", "fedld-xrays", "fedld-steps"),
-    "Which method for graphs of different kinds?": (
-        *("fedssp-baselines", "fedssp-ablation", "fedssp-features", "fedssp-scan"),
-    ),
+    "Which method with skewed labels?": ("image-methods", "comparing", "fedrad-cifar10"),
     "Attacks against defenses: which rule holds?": ("attacks-defenses", "attack-success"),
-    "Wait for slow clients, or go on without them?": ("virtual-time-cifar10",),
+    "Async against sync: wait for slow clients, or go on without them?": ("virtual-time-cifar10",),
+    "Who should take part in a round?": ("client-selection",),
     "What do fewer bytes cost?": ("compression",),
+    "Which method for hospitals whose images differ?": (
+        *("fedld-medical", "fedld-xrays", "fedld-steps", "fedld-pretrained"),
+    ),
+    "Which method for graphs of different kinds?": (
+        *("fedssp-baselines", "fedssp-ablation", "fedssp-folds", "fedssp-features", "fedssp-scan"),
+    ),
+    "Which method for parts of one graph?": ("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg"),
+    "What do the parts of FedRAD do?": (
+        *("fedrad-table1", "fedrad-table2", "fedrad-joins", "fedrad-neunet", "fedrad-eta", "fedrad-pilot"),
+    ),
     "What may a first run expect?": ("fedavg-datasets",),
 }
 """Question → the studies that answer it."""
@@ -86,13 +96,44 @@ def kept(name: str) -> tuple[int, int]:
     return sum(cell.path.exists() for cell in cells), len(cells)
 
 
+@cache
+def _costs() -> dict[str, float]:
+    with (DOCS / "results" / "study-costs.csv").open(encoding="utf-8", newline="") as rows:
+        return {row["study"]: float(row["processor_seconds"]) for row in csv.DictReader(rows)}
+
+
+def time_of(name: str) -> str:
+    """The estimate of its time on two cores (benchmarks/study_costs.py)."""
+    if name not in _costs():
+        return "its time has not been estimated"
+    return f"about {two_cores(_costs()[name])} on two cores"
+
+
+def two_cores(processor_seconds: float) -> str:
+    """Half of so many seconds of a processor, in a unit that is easily read."""
+    factor, unit = time_unit(processor_seconds / 2)
+    return f"{max(1, round(processor_seconds / 2 / factor))} {unit}"
+
+
+def proof_of(name: str) -> str:
+    """The digest of the heads of its runs' proofs, as far as they were kept."""
+    heads = tables.heads(study(name)).values()
+    if not heads:
+        return "made before heads of proofs were kept"
+    digest = hashlib.sha256("".join(f"{head}\n" for head in heads).encode()).hexdigest()[:16]
+    return f"heads of {len(heads)} proofs: `{digest}`"
+
+
+def method_of_row(name: str, row: str) -> str:
+    """The method that the runs of a row use."""
+    asked = study(name)
+    return str(asked.rows[row].get("method.name", asked.base.get("method.name", "fedavg")))
+
+
 def lines_of_method(method: str) -> Iterator[tuple[str, str]]:
     """Study and lines of its first table (with the head) whose rows are runs of one method."""
     for name in names():
-        asked = study(name)
-        rows = [row for row, layer in asked.rows.items() if layer.get("method.name") == method]
-        if not rows and asked.base.get("method.name") == method:
-            rows = list(asked.rows)
+        rows = [row for row in study(name).rows if method_of_row(name, row) == method]
         lines = re.split(r"\n\s*\n", table_of(name))
         first = next((block.splitlines() for block in lines if block.startswith("|")), [])
         own = [line for line in first if line.split("|")[1].strip() in rows]
@@ -110,6 +151,7 @@ def page(name: str) -> str:
         f"{there} of {cells} cells are kept in `{asked.results.relative_to(ROOT)}`. What the numbers say, and how far "
         f"they reach, is told on [its page](../{asked.table.name}).",
         f"```sh\n{command(name)}\n```",
+        f"It takes {time_of(name)}; {proof_of(name)}." if name in _costs() else f"{proof_of(name).capitalize()}.",
         f"![{plain(asked.title)}](../{picture.relative_to(DOCS)})" if picture else "",
         table_of(name),
         "## The study's file",
@@ -124,7 +166,9 @@ def gallery() -> str:
         "# Results",
         "Each card is a study: a table of runs that is kept with its settings, so that any cell can be computed again. "
         "A comparison of two rows is told with its paired difference and interval on the study's page; the numbers "
-        "of the table alone are no ranking.",
+        "of the table alone are no ranking. Times are estimates from the beginning of one run "
+        "(`python -m benchmarks.study_costs`); heads of proofs are given as the first digits of the SHA-256 of all of "
+        "them, a line each.",
     ]
     for question, own in by_question().items():
         parts += [f"## {question}", "\n".join([":::::{grid} 1 1 2 2", ":gutter: 3", "", *map(_card, own), ":::::"])]
@@ -137,7 +181,7 @@ def _card(name: str) -> str:
     shown = f":img-top: {picture.relative_to(DOCS)}\n:img-alt: {study(name).title}\n" if picture else ""
     return (
         f"::::{{grid-item-card}} {plain(study(name).title)}\n:link: results/{name}\n:link-type: doc\n{shown}\n"
-        f"{_first_sentences(about(name))}\n\n{there} of {cells} cells kept\n\n"
+        f"{_first_sentences(about(name))}\n\n{there} of {cells} runs kept, {time_of(name)}\\\n{proof_of(name)}\n\n"
         f":::{{card-footer}}\n`python -m raysim.study docs/studies/{name}.yaml`\n:::\n::::\n"
     )
 
