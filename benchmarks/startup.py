@@ -157,7 +157,8 @@ def launched(dashboard: bool, options: Iterable[str]) -> Iterator[tuple[subproce
 
 def one_run(dashboard: bool, options: Iterable[str]) -> dict[str, float]:
     """Seconds of each stage of one launch, and processor seconds up to its first step."""
-    started, spent = time.time(), {}
+    spent: dict[str, float] = {}
+    started = time.time()
     with launched(dashboard, options) as (process, marks, folder):
         while process.poll() is None and not spent:
             time.sleep(LOOK)
