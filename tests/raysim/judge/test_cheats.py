@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
+from raysim.config import run_config
 from raysim.config.sections import Training
 from raysim.judge import tuning
 from raysim.judge.__main__ import main
 from raysim.judge.runs import read_side
 from raysim.replay.__main__ import main as replay
+from raysim.studies import command
+from raysim.studies.study_file import read as read_study
 from tests.raysim.judge.groups import A, B, copied, run, search
+from tests.raysim.small_study import keep
 
 SEEDS = (0, 1, 2)
 
@@ -231,3 +235,26 @@ def test_honest_pairs_are_judged(runs: Path, capsys: pytest.CaptureFixture[str])
     assert main([str(runs / "a"), str(runs / "b"), "--measure", "loss"]) == 0
     text = capsys.readouterr().out
     assert "A (fedavg)" in text and "of loss" not in text and "3 paired seeds" in text
+
+
+def test_a_study_that_chooses_is_the_search_of_both_sides(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def study(name: str, best: dict[str, float]) -> Path:
+        """A study whose cells with these learning rates are the best on validation data."""
+        words = ["--grid", "method=fedavg,fedprox", "--grid", "learning_rate=0.1,0.2", "--choose", "learning_rate"]
+        words += ["--validation_share", "0.2", "--rounds", "2", "--model", "logistic", "--output", str(tmp_path / name)]
+        found = read_study(command.read(words, "").study)
+        for cell in found.cells():
+            settings = run_config.settings(cell.config())
+            good = settings["training.learning_rate"] == best[str(settings["method.name"])]
+            keep(cell, accuracy=[0.5], validation_accuracy=[0.9 if good else 0.1])
+        return tmp_path / name
+
+    words = ("--a", runs / "a/0", "--b", runs / "other" / "a learning rate of its own", "--tuned", "learning_rate")
+    honest = study("honest", {"fedavg": 0.1, "fedprox": 0.2})
+    told = judged(capsys, *words, "--search-a", honest, "--search-b", honest)
+    assert told["verdict"] == "cannot tell"
+    other = study("other", {"fedavg": 0.1, "fedprox": 0.1})
+    told = judged(capsys, *words, "--search-a", other, "--search-b", other)
+    assert kinds(told) == ["value that was not chosen"]
