@@ -10,6 +10,7 @@ import argparse
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -67,6 +68,13 @@ def _parser() -> argparse.ArgumentParser:
         help="an order ends once its utility is this near to all clients'",
     )
     add("--sampler-seed", type=sampler_seed_of, default=0, metavar="N", help="seed of the random orders, 0 by default")
+    add(
+        "--workers",
+        type=partial(count_of, "workers"),
+        default=1,
+        metavar="N",
+        help="coalitions that are computed side by side, each in a process; 1 by default",
+    )
     add("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
     add("--output", type=local_path, help="folder of the utilities; by default one beside the run's")
     add("--json", action="store_true", help="print one JSON object")
@@ -88,6 +96,7 @@ def _computed(options: argparse.Namespace) -> Answer:
     from raysim.client_side.worker import fixed_threads
     from raysim.contribution.coalitions import Coalitions
     from raysim.contribution.kept import KeptUtilities
+    from raysim.contribution.side_by_side import Workers
 
     folder: Path = options.folder
     check = FolderCheck.whole(folder)
@@ -98,8 +107,10 @@ def _computed(options: argparse.Namespace) -> Answer:
     measure = options.measure or ("accuracy" if "accuracy" in check.summary else "loss")
     place = options.output or folder.with_name(f"{folder.resolve().name}-contribution")
     kept = KeptUtilities(place, {"proof": check.entries[-1].head, "measure": measure})
-    with fixed_threads(config.engine.threads):
-        coalitions = Coalitions(config, measure, kept.known, kept.keep)
+    with ExitStack() as opened:
+        opened.enter_context(fixed_threads(config.engine.threads))
+        workers = opened.enter_context(Workers(options.workers, config, measure)) if options.workers > 1 else None
+        coalitions = Coalitions(config, measure, kept.known, kept.keep, workers=workers)
         values, facts = _values(options, coalitions)
         everyone = frozenset(coalitions.clients)
         facts |= {"v(all)": coalitions.utility(everyone), "v(none)": coalitions.utility(frozenset())}
@@ -107,8 +118,8 @@ def _computed(options: argparse.Namespace) -> Answer:
         {"client": client, "name": coalitions.federation.client_name(client), **asdict(value)}
         for client, value in values.items()
     ]
-    store = coalitions.store
-    tasks = {"computed": store.computed, "taken from the store": store.taken}
+    computed, taken = coalitions.tasks
+    tasks = {"computed": computed, "taken from the store": taken}
     facts |= {"measure": measure, "coalitions": coalitions.computed, "client tasks": tasks}
     kind = f"{options.of}-{facts['orders']}-orders" if "orders" in facts else options.of
     _write(place / f"{kind}.csv", rows)
@@ -119,19 +130,19 @@ def _values(options: argparse.Namespace, coalitions: Coalitions) -> tuple[Mappin
     """Every client's value, and how it was found."""
     from raysim.contribution.values import leave_one_out, sampled_shapley, shapley
 
-    clients, utility = coalitions.clients, coalitions.utility
+    clients, utility, ahead = coalitions.clients, coalitions.utility, coalitions.ahead
     kind = "leave-one-out" if options.of == "leave-one-out" else f"the exact Shapley value of {len(clients)} clients"
     sampled = options.of == "shapley" and (options.orders or len(clients) > EXACT)
     if not sampled and (options.orders or options.tolerance):
         name, more = ("orders", "") if options.orders else ("tolerance", ", or ask for orders, --orders 20")
         raise ConfigError(f"--{name}: {kind} has no random orders. Leave it out{more}.")
     if options.of == "leave-one-out":
-        return leave_one_out(clients, utility), {}
+        return leave_one_out(clients, utility, ahead), {}
     if not sampled:
-        return shapley(clients, utility), {}
+        return shapley(clients, utility, ahead), {}
     orders = options.orders or ORDERS
     generator = seeds.numpy_generator(options.sampler_seed, "orders of clients")
-    found = sampled_shapley(clients, utility, orders, generator, options.tolerance)
+    found = sampled_shapley(clients, utility, orders, generator, options.tolerance, ahead)
     return found.values, {"orders": orders, "truncated": found.truncated}
 
 

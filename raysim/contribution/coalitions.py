@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ from raysim.workloads.parallel_map import Sequential
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.contribution.side_by_side import Workers
+    from raysim.contribution.task_store import Store
     from raysim.engine.checkpointing import State
 
 Coalition = frozenset[int]
@@ -42,6 +44,8 @@ class Coalitions:
         measure: a column of the rounds table.
         known: utilities that were computed before.
         keep: is told of every new one.
+        store: of client tasks; None: one of its own.
+        workers: compute what :meth:`ahead` is told of; None: this process does.
     """
 
     def __init__(
@@ -50,6 +54,9 @@ class Coalitions:
         measure: str,
         known: dict[Coalition, float],
         keep: Callable[[Coalition, float], None] = lambda coalition, utility: None,
+        *,
+        store: Store | None = None,
+        workers: Workers | None = None,
     ) -> None:
         if config.engine.portable:
             portable.check()
@@ -68,13 +75,28 @@ class Coalitions:
         self.clients: tuple[int, ...] = tuple(population.members())
         if len(self.clients) > 1:
             self._without(frozenset(self.clients[:1]))  # what goes with no client left out is said at once
-        self.store, self._known, self._keep = TaskStore(), known, keep
-        self._worker = StoringWorker(self._config, self.federation, device_of(config.engine), self.store)
+        self._known, self._keep, self._workers = known, keep, workers
+        self._store = TaskStore() if store is None else store
+        self._worker = StoringWorker(self._config, self.federation, device_of(config.engine), self._store)
 
     @property
     def computed(self) -> int:
         """Number of coalitions whose utility is known."""
         return len(self._known)
+
+    @property
+    def tasks(self) -> tuple[int, int]:
+        """How many client tasks were computed, and how many were taken from the store instead."""
+        stores = [self._store, *([self._workers] if self._workers else [])]
+        return sum(store.computed for store in stores), sum(store.taken for store in stores)
+
+    def ahead(self, coalitions: Sequence[Coalition]) -> None:
+        """Compute the utilities of these coalitions, in their order, unless known; errors as of :meth:`utility`."""
+        new = [coalition for coalition in dict.fromkeys(coalitions) if coalition not in self._known]
+        utilities = self._workers.utilities(new) if self._workers else map(self._computed, new)
+        for coalition, utility in zip(new, utilities, strict=True):
+            self._known[coalition] = utility
+            self._keep(coalition, utility)
 
     def utility(self, coalition: Coalition) -> float:
         """The measure of what a coalition has trained, a loss with its sign turned; of none, that of the first model.
@@ -82,9 +104,7 @@ class Coalitions:
         Raises:
             RaysimError: a run failed, or the measure is not measured in it.
         """
-        if coalition not in self._known:
-            self._known[coalition] = self._computed(coalition)
-            self._keep(coalition, self._known[coalition])
+        self.ahead([coalition])
         return self._known[coalition]
 
     def _computed(self, coalition: Coalition) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import pickle
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from raysim.client_side.worker import Worker
 from raysim.exchange.task_digests import MessageDigests
@@ -24,42 +28,82 @@ BYTES = 2**30
 """Upper bound of what is kept; the tasks that were asked for least recently go first."""
 
 
-class TaskStore:
-    """Results of client tasks of one run's settings, by digest of message, client state, client and round."""
+Computed = tuple["Cohort | None", Any, int]
+"""What a task gave: the numbers of its round, where it has read them (else None), its result, and that one's bytes."""
 
-    def __init__(self) -> None:
-        self.computed = 0
-        """Tasks that were computed."""
-        self.taken = 0
-        """Tasks that were taken from here instead."""
-        self._held: OrderedDict[str, tuple[Cohort | None, Any, int]] = OrderedDict()
-        self._bytes = 0
 
-    def get(self, key: str, cohort: Cohort) -> Any:
-        """The result of a task; None if it is not known.
+class Store(Protocol):
+    """Keeps results of client tasks of one run's settings, by digest of message, client state, client and round."""
+
+    computed: int
+    """Tasks that were computed."""
+    taken: int
+    """Tasks that were taken from here instead."""
+
+    def once(self, key: str, cohort: Cohort, compute: Callable[[], Computed]) -> Any:
+        """The result of a task, which is computed unless it is here.
 
         Args:
             cohort: the numbers of its round, which count where the task has read them.
         """
-        read, result, _ = self._held.get(key, (None, None, 0))
-        if result is None or (read is not None and read != cohort):
-            return None
-        self._held.move_to_end(key)
-        self.taken += 1
+
+
+class TaskStore:
+    """A store in this process."""
+
+    def __init__(self) -> None:
+        self.computed = 0
+        self.taken = 0
+        self._held: OrderedDict[tuple[str, Cohort | None], tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def once(self, key: str, cohort: Cohort, compute: Callable[[], Computed]) -> Any:
+        """As of :class:`Store`."""
+        for place in ((key, None), (key, cohort)):
+            if place in self._held:
+                self._held.move_to_end(place)
+                self.taken += 1
+                return self._held[place][0]
+        read, result, size = compute()
+        self.computed += 1
+        self._bytes += size
+        self._held[key, read] = result, size
+        while self._bytes > BYTES:
+            self._bytes -= self._held.popitem(last=False)[1][1]
         return result
 
-    def put(self, key: str, read: Cohort | None, result: Any, size: int) -> None:
-        """Keep the result of a task.
 
-        Args:
-            read: the numbers of its round, where the task has read them; else None.
-            size: in bytes.
-        """
-        self.computed += 1
-        self._bytes += size - self._held.pop(key, (None, None, 0))[2]
-        self._held[key] = (read, result, size)
-        while self._bytes > BYTES:
-            self._bytes -= self._held.popitem(last=False)[1][2]
+class SharedTaskStore:
+    """A store in files, which several processes of one command share: each task is computed by one of them.
+
+    Args:
+        folder: an empty one that nobody else may write to; what it holds is unpickled.
+        bytes: upper bound of what this process puts into it; tasks beyond that are computed by each anew.
+    """
+
+    def __init__(self, folder: Path, bytes: int) -> None:
+        self.computed = 0
+        self.taken = 0
+        self._folder, self._room = folder, bytes
+
+    def once(self, key: str, cohort: Cohort, compute: Callable[[], Computed]) -> Any:
+        """As of :class:`Store`; waits while another process computes the task. A process that dies lets go of it."""
+        own = hashlib.sha256(repr(cohort).encode()).hexdigest()
+        places = {None: self._folder / key, cohort: self._folder / f"{key}-{own}"}
+        with (self._folder / f"{key}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for place in places.values():
+                if place.exists():
+                    self.taken += 1
+                    return pickle.loads(place.read_bytes())
+            read, result, size = compute()
+            self.computed += 1
+            self._room -= size
+            if self._room >= 0:
+                partial = self._folder / f"{key}.partial"
+                partial.write_bytes(pickle.dumps(result))
+                partial.rename(places[read])
+            return result
 
 
 class _WatchedTask(ClientTask):
@@ -76,7 +120,7 @@ class _WatchedTask(ClientTask):
 class StoringWorker(Worker):
     """A worker that takes client tasks from a store where they are there."""
 
-    def __init__(self, config: RunConfig, federation: Federation, device: str, store: TaskStore) -> None:
+    def __init__(self, config: RunConfig, federation: Federation, device: str, store: Store) -> None:
         super().__init__(config, federation, device)
         self._store = store
 
@@ -85,12 +129,13 @@ class StoringWorker(Worker):
         parts = (task.client, task.round, task.local_epochs, task.learning_rate)
         digests = (MessageDigests().of(message), None if state is None else state_digest(state))
         key = hashlib.sha256(json.dumps([parts, digests]).encode()).hexdigest()
-        found: tuple[Update, ClientState | None] | None = self._store.get(key, task.cohort)
-        if found is not None:
-            return found
-        watched = _WatchedTask(**vars(task))
-        result = super().train(watched, message, state)
-        read = task.cohort if watched.was_read else None
-        size = result[0].delta.nbytes + pytree.nbytes(dict(result[0].extra)) + pytree.nbytes(result[1])
-        self._store.put(key, read, result, size)
-        return result
+        train = super().train
+
+        def compute() -> Computed:
+            watched = _WatchedTask(**vars(task))
+            update, after = train(watched, message, state)
+            size = update.delta.nbytes + pytree.nbytes(dict(update.extra)) + pytree.nbytes(after)
+            return task.cohort if watched.was_read else None, (update, after), size
+
+        found: tuple[Update, ClientState | None] = self._store.once(key, task.cohort, compute)
+        return found

@@ -1,32 +1,65 @@
-"""The store of client tasks."""
+"""The stores of client tasks."""
 
 from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from raysim.cohort import Cohort
 from raysim.contribution import task_store
-from raysim.contribution.task_store import TaskStore
+from raysim.contribution.task_store import SharedTaskStore, Store, TaskStore
 
 ONE, OTHER = Cohort(2, 20, 3, 30, 3), Cohort(1, 10, 3, 30, 3)
 
 
-def test_a_cohort_counts_where_the_task_has_read_it() -> None:
-    store = TaskStore()
-    store.put("a", None, "of any cohort", 1)
-    store.put("b", ONE, "of one", 1)
-    assert store.get("a", OTHER) == "of any cohort" and store.get("b", ONE) == "of one"
-    assert store.get("b", OTHER) is None and store.get("c", ONE) is None
-    store.put("b", OTHER, "of the other", 1)
-    assert store.get("b", OTHER) == "of the other"
-    assert (store.computed, store.taken) == (3, 3)
+def ask(store: Store, key: str, cohort: Cohort, read: Cohort | None, size: int = 1) -> Any:
+    """The result of a task whose computation gives its cohort's size."""
+    return store.once(key, cohort, lambda: (read, (key, cohort.size), size))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_cohort_counts_where_the_task_has_read_it(shared: bool, tmp_path: Path) -> None:
+    store: Store = SharedTaskStore(tmp_path, 10) if shared else TaskStore()
+    assert ask(store, "a", ONE, None) == ask(store, "a", OTHER, None) == ("a", 2)
+    assert ask(store, "b", ONE, ONE) == ("b", 2) and ask(store, "b", OTHER, OTHER) == ("b", 1)
+    assert ask(store, "b", ONE, ONE) == ("b", 2)
+    assert (store.computed, store.taken) == (3, 2)
 
 
 def test_the_least_recently_used_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_store, "BYTES", 10)
     store = TaskStore()
-    store.put("a", None, 1, 4)
-    store.put("b", None, 2, 4)
-    assert store.get("a", ONE) == 1
-    store.put("c", None, 3, 4)
-    assert [store.get(key, ONE) for key in "abc"] == [1, None, 3]
+    for key in "abaca":
+        ask(store, key, ONE, None, 4)
+    assert (store.computed, store.taken) == (3, 2)  # c has taken the place of b
+    ask(store, "b", ONE, None, 4)
+    assert store.computed == 4
+
+
+def test_of_two_that_share_a_store_one_computes_and_the_other_waits(tmp_path: Path) -> None:
+    stores = [SharedTaskStore(tmp_path, 10), SharedTaskStore(tmp_path, 10)]
+    begun, found = threading.Barrier(2), []
+
+    def work(store: SharedTaskStore) -> None:
+        begun.wait()
+
+        def compute() -> tuple[None, float, int]:
+            time.sleep(0.05)
+            return None, time.monotonic(), 6
+
+        found.append(store.once("a", ONE, compute))
+
+    threads = [threading.Thread(target=work, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] == found[1] and sorted(store.computed for store in stores) == [0, 1]
+    (own,) = (store for store in stores if store.computed)
+    ask(own, "b", ONE, None, 6)  # beyond its bytes
+    ask(own, "b", ONE, None, 6)
+    assert own.computed == 3 and not list(tmp_path.glob("*.partial"))

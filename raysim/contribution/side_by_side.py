@@ -1,0 +1,117 @@
+"""Coalitions computed side by side, in processes of their own that share one store of client tasks."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from raysim.contribution.task_store import BYTES, SharedTaskStore
+from raysim.errors import RaysimError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from raysim.config.run_config import RunConfig
+    from raysim.contribution.coalitions import Coalition
+
+END_SECONDS = 10.0
+"""Patience with a process that was killed."""
+
+
+class Workers:
+    """Processes that compute utilities, until the context ends.
+
+    Args:
+        count: how many.
+        config: as of :class:`raysim.contribution.coalitions.Coalitions`, as is measure.
+    """
+
+    def __init__(self, count: int, config: RunConfig, measure: str) -> None:
+        self._count, self._order = count, (config, measure)
+        self.computed = 0
+        """Client tasks that were computed in them."""
+        self.taken = 0
+        """Client tasks that were taken from their store instead."""
+        self._connections: list[Connection] = []
+
+    def __enter__(self) -> Workers:
+        self._open = ExitStack()
+        store = self._open.enter_context(tempfile.TemporaryDirectory(prefix="raysim-coalitions-"))
+        context = multiprocessing.get_context("spawn")
+        for _ in range(self._count):
+            mine, its = context.Pipe()
+            arguments = (its, *self._order, Path(store), BYTES // self._count)
+            process = context.Process(target=_work, args=arguments, name="coalitions", daemon=True)
+            process.start()
+            its.close()  # so that its death shows as the connection's end
+            self._open.callback(process.join, END_SECONDS)
+            self._open.callback(process.kill)
+            self._connections.append(mine)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._open.close()
+
+    def utilities(self, coalitions: Sequence[Coalition]) -> Iterator[float]:
+        """The utility of each coalition, in their order; later ones are computed meanwhile.
+
+        Raises:
+            RaysimError: a run failed, or a process died.
+        """
+        found: dict[int, float] = {}
+        waiting, idle = list(enumerate(coalitions)), list(self._connections)
+        under_way: dict[Connection, int] = {}
+        for number in range(len(coalitions)):
+            while number not in found:
+                while waiting and idle:
+                    place, coalition = waiting.pop(0)
+                    with suppress(OSError):  # it died, which its answer says
+                        idle[-1].send(coalition)
+                    under_way[idle.pop()] = place
+                for connection in cast("list[Connection]", wait([*under_way])):
+                    found[under_way.pop(connection)] = self._answer(connection)
+                    idle.append(connection)
+            yield found.pop(number)
+
+    def _answer(self, connection: Connection) -> float:
+        try:
+            utility, computed, taken = connection.recv()
+        except (EOFError, OSError) as error:
+            raise RaysimError(
+                "a process that computed coalitions died (out of memory?). Give fewer --workers; the same command goes "
+                "on"
+            ) from error
+        if isinstance(utility, RaysimError):
+            raise utility
+        self.computed += computed
+        self.taken += taken
+        return float(utility)
+
+
+def _work(connection: Connection, config: RunConfig, measure: str, folder: Path, room: int) -> None:
+    """Compute the coalitions that come through the connection, until its other end is closed, as by a dead parent."""
+    from raysim.client_side.worker import fixed_threads
+    from raysim.contribution.coalitions import Coalitions
+
+    os.setsid()  # Ctrl-C reaches the parent alone
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with fixed_threads(config.engine.threads), suppress(EOFError, OSError):
+        store = SharedTaskStore(folder, room)
+        coalitions = Coalitions(config, measure, {}, store=store)
+        while True:
+            coalition = connection.recv()
+            computed, taken = store.computed, store.taken
+            try:
+                found: float | RaysimError = coalitions.utility(coalition)
+            except RaysimError as error:
+                found = RaysimError(str(error))
+            connection.send((found, store.computed - computed, store.taken - taken))
