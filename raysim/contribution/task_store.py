@@ -29,7 +29,7 @@ BYTES = 2**30
 
 
 Computed = tuple["Cohort | None", Any, int]
-"""What a task gave: the numbers of its round, where it has read them (else None), its result, and that one's bytes."""
+"""A computed task: the numbers of its round, where it has read them (else None), its result, and that one's bytes."""
 
 
 class Store(Protocol):
