@@ -94,7 +94,7 @@ def _tolerance(text: str) -> float:
 
 def _computed(options: argparse.Namespace) -> Answer:
     from raysim.client_side.worker import fixed_threads
-    from raysim.contribution.coalitions import Coalitions
+    from raysim.contribution.coalitions import Coalitions, utility_in
     from raysim.contribution.kept import KeptUtilities
     from raysim.contribution.side_by_side import Workers
 
@@ -109,7 +109,10 @@ def _computed(options: argparse.Namespace) -> Answer:
     kept = KeptUtilities(place, {"proof": check.entries[-1].head, "measure": measure})
     with ExitStack() as opened:
         opened.enter_context(fixed_threads(config.engine.threads))
-        workers = opened.enter_context(Workers(options.workers, config, measure)) if options.workers > 1 else None
+        workers = None
+        if options.workers > 1:
+            make = partial(utility_in, config, measure)
+            workers = opened.enter_context(Workers(options.workers, make, config.engine.threads))
         coalitions = Coalitions(config, measure, kept.known, kept.keep, workers=workers)
         values, facts = _values(options, coalitions)
         everyone = frozenset(coalitions.clients)

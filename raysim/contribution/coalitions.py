@@ -131,3 +131,8 @@ class Coalitions:
         """The settings of a run of this coalition alone."""
         outside = {*self._config.schedule.without, *self.clients} - coalition
         return with_sections(self._config, schedule=replace(self._config.schedule, without=tuple(sorted(outside))))
+
+
+def utility_in(config: RunConfig, measure: str, store: Store) -> Callable[[Coalition], float]:
+    """The utility of coalitions in another process, whose client tasks go through a store; arguments as above."""
+    return Coalitions(config, measure, {}, store=store).utility

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -18,9 +18,11 @@ from raysim.errors import RaysimError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from raysim.config.run_config import RunConfig
-    from raysim.contribution.coalitions import Coalition
+    from raysim.contribution.task_store import Store
 
+Coalition = frozenset[int]
+Utility = Callable[[Coalition], float]
+Make = Callable[["Store"], Utility]
 END_SECONDS = 10.0
 """Patience with a process that was killed."""
 
@@ -30,11 +32,11 @@ class Workers:
 
     Args:
         count: how many.
-        config: as of :class:`raysim.contribution.coalitions.Coalitions`, as is measure.
+        make: makes what computes them from a store of client tasks, in a process with ``threads`` threads.
     """
 
-    def __init__(self, count: int, config: RunConfig, measure: str) -> None:
-        self._count, self._order = count, (config, measure)
+    def __init__(self, count: int, make: Make, threads: int) -> None:
+        self._count, self._order = count, (make, threads)
         self.computed = 0
         """Client tasks that were computed in them."""
         self.taken = 0
@@ -97,21 +99,20 @@ class Workers:
         return float(utility)
 
 
-def _work(connection: Connection, config: RunConfig, measure: str, folder: Path, room: int) -> None:
+def _work(connection: Connection, make: Make, threads: int, folder: Path, room: int) -> None:
     """Compute the coalitions that come through the connection, until its other end is closed, as by a dead parent."""
     from raysim.client_side.worker import fixed_threads
-    from raysim.contribution.coalitions import Coalitions
 
     os.setsid()  # Ctrl-C reaches the parent alone
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with fixed_threads(config.engine.threads), suppress(EOFError, OSError):
+    with fixed_threads(threads), suppress(EOFError, OSError):
         store = SharedTaskStore(folder, room)
-        coalitions = Coalitions(config, measure, {}, store=store)
+        utility = make(store)
         while True:
             coalition = connection.recv()
             computed, taken = store.computed, store.taken
             try:
-                found: float | RaysimError = coalitions.utility(coalition)
+                found: float | RaysimError = utility(coalition)
             except RaysimError as error:
                 found = RaysimError(str(error))
             connection.send((found, store.computed - computed, store.taken - taken))

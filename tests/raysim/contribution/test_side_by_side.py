@@ -27,8 +27,8 @@ from tests.long_tests import long
 RUN: dict[str, Any] = {"schedule__rounds": 2, "method__name": "scaffold"}
 
 
-def test_utilities_come_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
-    workers = Workers(2, small(tmp_path / "run"), "accuracy")
+def test_utilities_come_in_the_order_they_were_asked_for() -> None:
+    workers = Workers(2, lambda store: lambda coalition: 0.0, 1)
     slow, quick = multiprocessing.Pipe(), multiprocessing.Pipe()
     answered = threading.Event()
 
