@@ -87,8 +87,10 @@ class Coalitions:
     @property
     def tasks(self) -> tuple[int, int]:
         """How many client tasks were computed, and how many were taken from the store instead."""
-        stores = [self._store, *([self._workers] if self._workers else [])]
-        return sum(store.computed for store in stores), sum(store.taken for store in stores)
+        computed, taken = self._store.computed, self._store.taken
+        if self._workers is None:
+            return computed, taken
+        return computed + self._workers.computed, taken + self._workers.taken
 
     def ahead(self, coalitions: Sequence[Coalition]) -> None:
         """Compute the utilities of these coalitions, in their order, unless known; errors as of :meth:`utility`."""
