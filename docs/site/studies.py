@@ -32,7 +32,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "Which method for parts of one graph?": ("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg"),
     "What do the parts of FedRAD do?": (
-        *("fedrad-table1", "fedrad-table2", "fedrad-joins", "fedrad-neunet", "fedrad-eta", "fedrad-pilot"),
+        *("fedrad-table1", "fedrad-table2", "fedrad-iterations", "fedrad-joins", "fedrad-whole"),
+        *("fedrad-neunet", "fedrad-eta", "fedrad-pilot"),
     ),
     "What may a first run expect?": ("fedavg-datasets",),
 }

@@ -6,4 +6,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const table of document.querySelectorAll(".bd-article table.table")) {
     table.setAttribute("tabindex", "0");
   }
+  for (const head of document.querySelectorAll("th")) {
+    if (!head.textContent.trim()) head.replaceWith(document.createElement("td"));  // a corner is no header
+  }
 });
