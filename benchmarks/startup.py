@@ -58,6 +58,8 @@ OTHERS = "dashboard, autoscaler, others"
 KINDS = ("launching process", "driver", "client actors", "raylet and control store", "Ray's agents", OTHERS)
 LOOK = 0.02
 """Seconds between two looks at a run."""
+PAUSE = 0.25
+"""Seconds between two looks at its memory, which take the system some ten milliseconds a process."""
 STAGES = ("launching", "driver up", "data", "round 1", "first step")
 
 
@@ -223,7 +225,7 @@ def memory(dashboard: bool, options: Iterable[str]) -> dict[str, float]:
             for one in descendants(process.pid):
                 sizes[kind(one, process.pid)] += proportional_set_size(one)
             peak = max(peak, sizes, key=lambda each: sum(each.values()))
-            time.sleep(LOOK)
+            time.sleep(PAUSE)
     return peak | {"all": sum(peak.values())}
 
 
