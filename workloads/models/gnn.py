@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from raysim.workloads._torch_geometric import MessagePassing, global_add_pool
 from raysim.workloads.graphs.batch import GraphBatch
 from raysim.workloads.graphs.structural_encodings import structure_encodings
+from raysim.workloads.models.dropout import GeneratorDropout
 
 
 class Convolution(MessagePassing):  # type: ignore[misc]  # without types
@@ -101,7 +102,7 @@ class GraphBody(nn.Module):
         self.pre = nn.Linear(width, hidden)
         self.convolutions = nn.ModuleList(convolutions)
         self.post = nn.Linear(hidden, hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = GeneratorDropout(dropout)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         directed = batch.edge_index
@@ -144,7 +145,7 @@ class StructuralBody(nn.Module):
         self.convolutions = nn.ModuleList(GinConvolution(2 * hidden, hidden) for _ in range(layers))
         self.join = nn.Linear(2 * hidden, hidden)
         self.post = nn.Linear(hidden, hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = GeneratorDropout(dropout)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         directed = batch.edge_index
