@@ -32,6 +32,7 @@ import pandas as pd
 import yaml
 
 from benchmarks.memory import descendants, proportional_set_size
+from raysim.engine.observer import Silent
 
 BASE: dict[str, Any] = {
     "workload.name": "digits",
@@ -45,16 +46,13 @@ BASE: dict[str, Any] = {
 MEBIBYTE = 1 << 20
 
 
-class Watch:
-    """An observer that notes when the first round began."""
+class Watch(Silent):
+    """Notes when the first round began."""
 
     def __init__(self) -> None:
         self.began = 0.0
 
-    def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: None
-
-    def round_started(self, *arguments: Any) -> None:
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         self.began = self.began or time.perf_counter()
 
 
@@ -102,7 +100,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     from raysim.client_side.worker import Worker
     from raysim.driver.drive import inline_pool
     from raysim.engine.cohort_run import Stopped
-    from raysim.engine.observer import RunNotes, Silent
+    from raysim.engine.observer import RunNotes
     from raysim.engine.rounds import Rounds
     from raysim.storage.run_folder import RunFolder
 

@@ -13,6 +13,7 @@ GUARDED = (
     "benchmarks.attack",  # tests/test_docs.py
     "tests.portable_digests",  # tests/test_portable_digests.py
     "benchmarks.published",  # tests/test_docs.py
+    *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_docs.py
     "benchmarks.curvature",  # tests/benchmarks/test_curvature.py
     "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py
     "raysim.contribution runs/heart",  # tests/test_counterfactuals_page.py

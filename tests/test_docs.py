@@ -34,6 +34,8 @@ from raysim.workloads.federated_data import ClientData
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SPECTRAL_COST = DOCS / "results" / "spectral-cost.csv"
+POPULATION = DOCS / "results" / "population.csv"
+CLIENT_TASKS = DOCS / "results" / "fedssp-client-tasks.csv"
 METHOD_COST = DOCS / "results" / "image-methods-cost.csv"
 AGREEMENT = DOCS / "results" / "agreement.csv"
 CANARY_AUDIT = DOCS / "results" / "canary-audit.csv"
@@ -77,6 +79,7 @@ def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
     others = {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK, published.ROWS, study_costs.ROWS}
     others |= {DOCS / "results" / name for name in ("forgeries.csv", "verified-runs.csv")}  # tests/test_trust_page.py
+    others |= {POPULATION, CLIENT_TASKS}
     others.add(DOCS / "results" / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set((DOCS / "results").glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
     rows = set((DOCS / "results").rglob("*.csv")) - others
@@ -93,6 +96,24 @@ def test_the_cost_of_the_spectral_network_is_what_the_benchmark_wrote() -> None:
         cells += [f"{form['ratio']:.1f}x, {form['megabytes']:,} MB" for form in dense]
         command = f"--batches {edges['batches']} --repeats {edges['repeats']}`) | " + " | ".join(cells)
         assert f"| {name}, {size} (`--sets {name} " in page and command in page
+
+
+def test_the_sizes_of_a_population_are_what_the_benchmark_wrote() -> None:
+    page = (DOCS / "scale.md").read_text(encoding="utf-8")
+    for row in pd.read_csv(POPULATION).to_dict("records"):
+        load, engine = f"{1000 * row['load_cpu_seconds']:.0f} ms", f"{row['engine_cpu_milliseconds']:.0f} ms"
+        first, took = f"{row['first_round_after_seconds']} s", f"{row['round_milliseconds']:.0f} ms"
+        cells = [f"{row['clients']:,}", f"{row['federation_kib']} KiB", load, engine, first, took]
+        assert f"| {' | '.join(cells)} | {row['peak_mib']:,} MiB |" in page
+
+
+def test_the_seconds_of_the_clients_of_fedssp_are_what_the_benchmark_wrote() -> None:
+    page = (DOCS / "profile.md").read_text(encoding="utf-8")
+    for group, rows in pd.read_csv(CLIENT_TASKS).groupby("options"):
+        options = str(group)
+        if "workload.setting=SM" in options:
+            cells = [options.rpartition("=")[2], *(f"{float(seconds):.2f}" for seconds in rows["train_seconds"])]
+            assert f"| {' | '.join(cells)} |" in page
 
 
 def test_the_cost_of_the_methods_for_images_is_what_the_benchmark_wrote() -> None:
