@@ -31,6 +31,7 @@ CLUSTER = "needs a cluster: tests/cluster builds one and runs raysim on it"
 INSTALL = "installs: tests/test_package.py installs the wheel, .ci/run the clone"
 EXTRA = "an extra that need not be installed: tests/raysim/monitor has it where it is"
 BENCHMARK = "a benchmark of minutes to hours: tests/benchmarks runs its parts"
+REMOTE = "needs a bucket: tests/raysim/remote has a server of S3"
 STUDY = "hours: tests/test_docs.py holds tables of docs against their kept rows"
 NOT_RUN: Mapping[str, str] = {
     "python3 -m venv": INSTALL,
@@ -43,6 +44,7 @@ NOT_RUN: Mapping[str, str] = {
     "python -m benchmarks.": BENCHMARK,
     "RAYSIM_DATA=/path/to/data python -m raysim.study docs/studies/": STUDY,
     "python -m raysim.study docs/studies/": STUDY,
+    "python -m raysim.reproduce ": "takes minutes to days: tests/raysim/reproduce makes a tiny table",
     "ray ": CLUSTER,
     "RAY_UP_enable_autoscaler_v2=0 ray up": CLUSTER,
     "ssh ": CLUSTER,
@@ -50,6 +52,15 @@ NOT_RUN: Mapping[str, str] = {
     "sbatch": "needs SLURM: tests/cluster/slurm.py has one",
     "docker": "needs Docker: tests/deploy reads the file",
     "kubectl": "needs Kubernetes: tests/deploy holds the manifests against their schema",
+    "python -m raysim.judge": "groups of runs: tests/test_judging_page.py makes them, RAYSIM_LONG_TESTS=1",
+    "python -m raysim.paper": "the same runs: tests/raysim/paper",
+    "python -m raysim.crate runs/A": "the same as the line before it",
+    "python -m venv validator": INSTALL,
+    "validator/bin/": "a long test of tests/raysim/crate installs the validator",
+    "python -m raysim.launch --method fedavg --output s3://": REMOTE,
+    "python -m raysim.launch --resume s3://": REMOTE,
+    "python -m raysim.verify s3://": REMOTE,
+    "python -m raysim.report s3://": REMOTE,
     "python -m raysim.ui": "serves until Ctrl-C: tests/raysim/ui opens the page",
     "prometheus": "serves until Ctrl-C, and is no program of Python's",
     "python -m raysim.data fetch": "downloads: tests/raysim/test_data.py serves files of its own",
@@ -101,7 +112,7 @@ CHANGED: Mapping[str, str] = {
     "--resume runs/NAME --rounds 40": "--resume runs/NAME --rounds 21",
     "--workload cifar10 --model mobilenet": "--workload cifar10 --limit 400 --model mobilenet",
     "--download true": "--limit 400",
-    "--clients 1000000 --sampling_rate 0.0001": "--clients 10000 --sampling_rate 0.001",
+    "--clients 10000000 --sampling_rate 0.00001": "--clients 10000 --sampling_rate 0.001",
 }
 """Words of the pages → what a test writes for them, to be quick, or for its own folder."""
 MINE = """
@@ -223,7 +234,7 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         small = {"engine.backend": "inline", "pictures": False}
         if isinstance(method, Mapping):
             return real(dict(method) | small | {"schedule.rounds": 1}, **options)
-        return real(method, **options | small | {"rounds": options.get("rounds", 20) // 20})
+        return real(method, **options | small | {"rounds": max(1, options.get("rounds", 20) // 20)})
 
     monkeypatch.setattr(raysim, "run", run)
 

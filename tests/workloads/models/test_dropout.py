@@ -22,6 +22,15 @@ def test_a_value_is_kept_where_a_draw_is_below_the_share_that_is_kept(rate: floa
     assert values.grad is not None and torch.equal(values.grad != 0, kept)
 
 
+def test_draws_follow_the_memory_of_images() -> None:
+    values = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    torch.manual_seed(3)
+    found = GeneratorDropout(0.5)(values)
+    torch.manual_seed(3)
+    kept = torch.rand(2, 4, 5, 3, dtype=torch.float64).permute(0, 3, 1, 2) < 0.5
+    assert torch.equal(found, 2.0 * kept) and found.stride() == values.stride()
+
+
 def test_nothing_is_dropped_in_evaluation_and_all_of_it_at_a_rate_of_one() -> None:
     values = torch.randn(50)
     assert torch.equal(GeneratorDropout(0.5).eval()(values), values)
