@@ -6,9 +6,11 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import wait
+from multiprocessing.managers import SyncManager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -45,11 +47,15 @@ class Workers:
 
     def __enter__(self) -> Workers:
         self._open = ExitStack()
-        store = self._open.enter_context(tempfile.TemporaryDirectory(prefix="raysim-coalitions-"))
+        locks = self._open.enter_context(tempfile.TemporaryDirectory(prefix="raysim-coalitions-"))
         context = multiprocessing.get_context("spawn")
+        manager = SyncManager(ctx=context)
+        manager.start(_end_with_parent)
+        self._open.callback(manager.shutdown)
+        held = manager.dict()
         for _ in range(self._count):
             mine, its = context.Pipe()
-            arguments = (its, *self._order, Path(store), BYTES // self._count)
+            arguments = (its, *self._order, held, Path(locks), BYTES // self._count)
             process = context.Process(target=_work, args=arguments, name="coalitions", daemon=True)
             process.start()
             its.close()  # so that its death shows as the connection's end
@@ -99,14 +105,28 @@ class Workers:
         return float(utility)
 
 
-def _work(connection: Connection, make: Make, threads: int, folder: Path, room: int) -> None:
+def _end_with_parent() -> None:
+    """In the process that holds the results: end when the command does, also where it was killed."""
+    os.setsid()  # Ctrl-C reaches the parent alone
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(0)), daemon=True).start()
+
+
+def _work(
+    connection: Connection,
+    make: Make,
+    threads: int,
+    held: MutableMapping[str, object],
+    locks: Path,
+    room: int,
+) -> None:
     """Compute the coalitions that come through the connection, until its other end is closed, as by a dead parent."""
     from raysim.client_side.worker import fixed_threads
 
     os.setsid()  # Ctrl-C reaches the parent alone
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with fixed_threads(threads), suppress(EOFError, OSError):
-        store = SharedTaskStore(folder, room)
+        store = SharedTaskStore(held, locks, room)
         utility = make(store)
         while True:
             coalition = connection.recv()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import pickle
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -74,35 +73,34 @@ class TaskStore:
 
 
 class SharedTaskStore:
-    """A store in files, which several processes of one command share: each task is computed by one of them.
+    """A store that several processes of one command share: each task is computed by one of them.
 
     Args:
-        folder: an empty one that nobody else may write to; what it holds is unpickled.
+        held: the results, which all of them see.
+        locks: a folder for a lock of each task.
         bytes: upper bound of what this process puts into it; tasks beyond that are computed by each anew.
     """
 
-    def __init__(self, folder: Path, bytes: int) -> None:
+    def __init__(self, held: MutableMapping[str, Any], locks: Path, bytes: int) -> None:
         self.computed = 0
         self.taken = 0
-        self._folder, self._room = folder, bytes
+        self._held, self._locks, self._room = held, locks, bytes
 
     def once(self, key: str, cohort: Cohort, compute: Callable[[], Computed]) -> Any:
         """As of :class:`Store`; waits while another process computes the task. A process that dies lets go of it."""
         own = hashlib.sha256(repr(cohort).encode()).hexdigest()
-        places = {None: self._folder / key, cohort: self._folder / f"{key}-{own}"}
-        with (self._folder / f"{key}.lock").open("w") as lock:
+        places = {None: key, cohort: f"{key}-{own}"}
+        with (self._locks / f"{key}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for place in places.values():
-                if place.exists():
+                if (found := self._held.get(place)) is not None:
                     self.taken += 1
-                    return pickle.loads(place.read_bytes())
+                    return found
             read, result, size = compute()
             self.computed += 1
             self._room -= size
             if self._room >= 0:
-                partial = self._folder / f"{key}.partial"
-                partial.write_bytes(pickle.dumps(result))
-                partial.rename(places[read])
+                self._held[places[read]] = result
             return result
 
 

@@ -78,5 +78,5 @@ def test_a_run_learns_links_and_what_cannot_be_is_said(tmp_path: Path) -> None:
         run(small_run(tmp_path / "gta", base, method__name="fedgta"))
     with pytest.raises(WorkloadError, match=r"client 0 has . edges between . nodes, and links need at least"):
         run(small_run(tmp_path / "few", base, workload__clients=20, workload__partition="iid"))
-    with pytest.raises(WorkloadError, match="sums of features over edges that task links must not know"):
+    with pytest.raises(WorkloadError, match="exchange looks at edges that task links must not know; set it to none"):
         Nodes(task="links", exchange="one_hop")
