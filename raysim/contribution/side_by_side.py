@@ -51,7 +51,7 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         manager = SyncManager(ctx=context)
         manager.start(_end_with_parent)
-        self._open.callback(manager.shutdown)
+        self._open.enter_context(manager)
         held = manager.dict()
         for _ in range(self._count):
             mine, its = context.Pipe()
