@@ -52,7 +52,7 @@ class Workers:
         manager = SyncManager(ctx=context)
         manager.start(_end_with_parent)
         self._open.enter_context(manager)
-        held = manager.dict()
+        self._held = held = manager.dict()  # ends with its last proxy, and workers have none yet
         for _ in range(self._count):
             mine, its = context.Pipe()
             arguments = (its, *self._order, held, Path(locks), BYTES // self._count)
