@@ -33,6 +33,7 @@ from raysim.workloads.federated_data import ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+STARTUP = DOCS / "results" / "startup.csv"
 SPECTRAL_COST = DOCS / "results" / "spectral-cost.csv"
 POPULATION = DOCS / "results" / "population.csv"
 CLIENT_TASKS = DOCS / "results" / "fedssp-client-tasks.csv"
@@ -80,12 +81,21 @@ def test_every_row_belongs_to_a_study() -> None:
     others = {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK, published.ROWS, study_costs.ROWS}
     others |= {DOCS / "results" / name for name in ("forgeries.csv", "verified-runs.csv")}  # tests/test_trust_page.py
     others |= {POPULATION, CLIENT_TASKS}
+    others.add(STARTUP)
     others.add(DOCS / "results" / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set((DOCS / "results").glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
     rows = set((DOCS / "results").rglob("*.csv")) - others
     there = {path.with_name(path.name.replace(".failed.csv", ".csv")) for path in rows}
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there
+
+
+def test_the_start_of_a_run_is_what_the_benchmark_wrote() -> None:
+    page, rows = (DOCS / "profile.md").read_text(encoding="utf-8"), pd.read_csv(STARTUP)
+    for name in ("start to first step", "last round to exit", "CPU, all", "ray.init alone"):
+        values = [rows[rows["run"] == f"dashboard {kind}"][name] for kind in ("on", "off")]
+        cells = [f"{own.median():.2f} ({own.min():.2f}, {own.max():.2f})" for own in values]
+        assert f"| {name} | {' | '.join(cells)} |" in page
 
 
 def test_the_cost_of_the_spectral_network_is_what_the_benchmark_wrote() -> None:
