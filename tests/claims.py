@@ -9,11 +9,11 @@ from pathlib import Path
 KEPT_NOT = re.compile(r"20\d\d-\d\d-\d\d[^.]*?not kept as rows|not kept as rows[^.]*?20\d\d-\d\d-\d\d", re.DOTALL)
 """What a section says whose figures have no file in docs/results."""
 GUARDED = (
-    *("benchmarks.spectral", "benchmarks.method_costs", "benchmarks.agreement"),  # tests/test_docs.py
-    "benchmarks.attack",  # tests/test_docs.py
+    *("benchmarks.spectral", "benchmarks.method_costs", "benchmarks.agreement"),  # tests/test_result_tables.py
+    "benchmarks.attack",  # tests/test_result_tables.py
     "tests.portable_digests",  # tests/test_portable_digests.py
-    "benchmarks.published",  # tests/test_docs.py
-    *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_docs.py
+    "benchmarks.published",  # tests/test_result_tables.py
+    *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_result_tables.py
     "benchmarks.curvature",  # tests/benchmarks/test_curvature.py
     "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py
     "raysim.contribution runs/heart",  # tests/test_counterfactuals_page.py

@@ -16,7 +16,7 @@ import pytest
 from raysim.comparison import markdown
 from raysim.studies import tables
 from tests.claims import KEPT_NOT, NO_ROWS, sentences, unguarded
-from tests.test_docs import DOCS, STUDIES, read
+from tests.test_result_tables import DOCS, STUDIES, read
 
 NUMBER = r"[+−]?\d+(?:\.\d+)?(?:e[+−]?\d+)?"
 QUOTED = re.compile(rf"(?:^|(?<=[\s(])){NUMBER}\s+\[{NUMBER},\s+{NUMBER}\]")

@@ -32,7 +32,7 @@ INSTALL = "installs: tests/test_package.py installs the wheel, .ci/run the clone
 EXTRA = "an extra that need not be installed: tests/raysim/monitor has it where it is"
 BENCHMARK = "a benchmark of minutes to hours: tests/benchmarks runs its parts"
 REMOTE = "needs a bucket: tests/raysim/remote has a server of S3"
-STUDY = "hours: tests/test_docs.py holds tables of docs against their kept rows"
+STUDY = "hours: tests/test_result_tables.py holds tables of docs against their kept rows"
 NOT_RUN: Mapping[str, str] = {
     "python3 -m venv": INSTALL,
     "pip install": INSTALL,
