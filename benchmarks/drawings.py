@@ -28,7 +28,7 @@ class Theme:
 
     @contextmanager
     def figure(self, width: float, height: float, **options: Any) -> Iterator[Any]:
-        """A figure of so many inches on the page's ground."""
+        """A figure of this size in inches, on the page's ground."""
         text = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.titlecolor")
         colors = dict.fromkeys(text, self.ink) | {"axes.edgecolor": self.muted}
         grounds = {"axes.facecolor": self.ground, "figure.facecolor": self.ground}

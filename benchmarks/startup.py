@@ -17,7 +17,7 @@ whenever the engine calls it. So the stages need nothing from the engine but the
 *CPU* is the processor time that each kind of process has taken when the first step begins. It depends less on what else
 the machine does than the clock, and with as few cores as two the start takes no less than its sum over the cores.
 
-In the same turn, as what nobody can go below: ``ray.init`` and ``import torch`` alone, each in a process of its own.
+In the same turn, as a floor: ``ray.init`` and ``import torch`` alone, each in a process of its own.
 ``--memory`` adds a run of each kind whose memory is looked at, by kind of process (proportional set sizes at the peak).
 """
 
@@ -134,7 +134,7 @@ def main() -> None:
 
 
 def alone(dashboard: bool) -> dict[str, float]:
-    """Seconds of what nobody can go below."""
+    """Seconds of Ray and torch by themselves, which a run cannot go below."""
     imported, started, ended = numbers(RAY.format(dashboard=dashboard))
     names = ("import ray alone", "ray.init alone", "ray.shutdown alone", "import torch alone")
     return dict(zip(names, (imported, started, ended, numbers(TORCH)[0]), strict=True))

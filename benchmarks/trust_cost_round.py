@@ -29,7 +29,7 @@ class InTurn(Silent):
         seconds = time.process_time() - self._began if round > 1 else 0.0
         print(repr(seconds), file=self._output, flush=True)
         if not sys.stdin.readline():
-            raise SystemExit("nobody asks for another round")
+            raise SystemExit("the benchmark asks for no further round")
         self._began = time.process_time()
 
 

@@ -111,7 +111,7 @@ def time_of(name: str) -> str:
 
 
 def two_cores(processor_seconds: float) -> str:
-    """Half of so many seconds of a processor, in a unit that is easily read."""
+    """Half of these seconds of a processor, in a unit that is easily read."""
     factor, unit = time_unit(processor_seconds / 2)
     return f"{max(1, round(processor_seconds / 2 / factor))} {unit}"
 

@@ -62,7 +62,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def judged(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
-    """What the command prints as JSON; a refusal's exit code is 1 and every reason is whole."""
+    """The command's answer as JSON; a refusal's exit code is 1 and every reason is whole."""
     code = main([*map(str, words), "--json"])
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == (told["verdict"] == "refused")

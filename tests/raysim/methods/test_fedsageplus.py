@@ -37,7 +37,7 @@ def test_hidden_neighbors_are_what_is_missing() -> None:
 
 
 def test_distance_to_the_nearest_missing_neighbor() -> None:
-    """Of the first node two made ones count, and one true; the second has no true one; of the third none counts."""
+    """Two made neighbors of the first node count, and one true; the second has no true one; the third counts none."""
     made = torch.tensor([[[0.0, 0.0], [3.0, 1.0]]]).repeat(3, 1, 1)
     true = torch.tensor([[[1.0, 0.0], [3.0, 1.0]]]).repeat(3, 1, 1)
     found = parts.nearest(made, torch.tensor([2, 2, 0]), true, torch.tensor([1, 0, 2]))

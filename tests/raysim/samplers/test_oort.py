@@ -61,7 +61,7 @@ def test_explored_clients_take_the_places_of_unexplored_ones_that_are_missing() 
 
 
 def test_admitted_clients_are_drawn_in_proportion_to_their_scores() -> None:
-    """Of three admitted two are drawn; the first has 98 % of all scores."""
+    """Two of three admitted clients are drawn; the first has 98 % of all scores."""
     scores, draws = np.array([98.0, 1.0, 1.0]), [np.random.default_rng(seed) for seed in range(200)]
     found = [sampler()._by_score(scores, 2, generator).tolist() for generator in draws]
     assert sum(0 in chosen for chosen in found) > 190

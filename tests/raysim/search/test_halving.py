@@ -96,7 +96,7 @@ def test_equal_trials_go_on_in_their_order_and_failed_ones_never() -> None:
 
 
 class Rounds(Silent):
-    """Counts the rounds of all runs, and stops when there were so many."""
+    """Counts the rounds of all runs, and stops at the most that it is given."""
 
     def __init__(self, most: int) -> None:
         self.begun, self.finished, self.most = 0, 0, most
