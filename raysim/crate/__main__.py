@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from raysim.cli.answering import Answer, answered
 from raysim.cli.exit_status import short
+from raysim.config.answering import Answer, answered
 from raysim.crate.building import Author, crate_of, write
 from raysim.errors import ConfigError
 from raysim.remote.places import run_folder

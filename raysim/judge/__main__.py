@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust
+from raysim.config.answering import Answer, answered
 from raysim.errors import FAILED, FINISHED, ConfigError
 from raysim.judge import budget, fairness, options, tuning
 from raysim.judge.again import recomputed

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from raysim.cli.answering import Answer, answered
 from raysim.cli.exit_status import short
+from raysim.config.answering import Answer, answered
 from raysim.crate.building import FORMATS, Author, crate_of, write
 from raysim.errors import ConfigError
 from raysim.judge.runs import folders_of

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from raysim.cli.answering import Answer, answered
 from raysim.comparison import claims, markdown
+from raysim.config.answering import Answer, answered
 from raysim.errors import FINISHED
 from raysim.remote.address import local_path
 from raysim.reproduce.catalog import Reproduction, Scale, reproduction, reproductions
