@@ -10,7 +10,7 @@ from random import SystemRandom
 
 from raysim import portable
 from raysim.cli.foreign_folder import read_config
-from raysim.judge.refusals import Refusal
+from raysim.judge.refusals import Refusal, of_one
 from raysim.judge.runs import Side
 from raysim.verification.recompute import again, placed
 
@@ -30,7 +30,6 @@ def recomputed(side: Side, request: argparse.Namespace) -> Iterator[Refusal]:
             again(run.check, config, [*run.check.rounds], Path(place) / "rounds", whole=True)
         if found := run.check.verdict.differences:
             value = f"differs from a new computation: {found[0]}"
-            a, b = (value, "–") if side.letter == "A" else ("–", value)
             why = "Its proof agrees with its files, and not with what the settings give here."
             advice = f"python -m raysim.verify {run.folder} --all says more; run it again."
-            yield Refusal("forged proof", str(run.folder), a, b, why, advice)
+            yield of_one(side.letter, "forged proof", run.folder, value, why, advice)

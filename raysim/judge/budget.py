@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from raysim.judge.refusals import Refusal
 from raysim.judge.runs import Pairs, Run
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 BUDGET: Mapping[str, tuple[str, Callable[[Run], float]]] = {
     "rounds": ("rounds.csv", lambda run: len(run.rounds)),
@@ -36,19 +40,16 @@ def refusals(pairs: Pairs) -> Iterator[Refusal]:
 def spent(pairs: Pairs) -> dict[str, tuple[float, float]]:
     """Part of what was spent, limited or not → its sum over the runs of each side."""
     measures = {name: own for name, (_, own) in BUDGET.items()}
-    measures |= {name: _sum_of("clients", name) for name in ("steps",)}
-    measures |= {name: _sum_of("rounds", name) for name in ("bytes_down", "bytes_up")}
+    measures["steps"] = lambda run: _sum(run.clients, "steps")
+    measures["bytes_down"] = lambda run: _sum(run.rounds, "bytes_down")
+    measures["bytes_up"] = lambda run: _sum(run.rounds, "bytes_up")
     measures["virtual_seconds"] = lambda run: _last(run, "virtual_seconds")
     sums = {name: [sum(own(pair[place]) for pair in pairs) for place in (0, 1)] for name, own in measures.items()}
     return {name: (first, second) for name, (first, second) in sums.items() if first or second}
 
 
-def _sum_of(table: str, column: str) -> Callable[[Run], float]:
-    def total(run: Run) -> float:
-        frame = run.rounds if table == "rounds" else run.clients
-        return float(frame[column].sum()) if column in frame else 0.0
-
-    return total
+def _sum(table: DataFrame, column: str) -> float:
+    return float(table[column].sum()) if column in table else 0.0
 
 
 def _last(run: Run, column: str) -> float:

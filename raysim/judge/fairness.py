@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from raysim.judge import budget, options
-from raysim.judge.refusals import Refusal, listed
+from raysim.judge.refusals import MISSING, Refusal, listed, of_one
 from raysim.judge.runs import Pairs, Run, Side
 
 
@@ -45,10 +45,10 @@ def repeated(side: Side) -> Iterator[Refusal]:
             own = [run for run in side.runs if run.seed == seed]
             copies = len({run.head for run in own}) == 1
             value = f"has seed {seed} in {listed(run.folder for run in own)}"
-            a, b = (value, "–") if side.letter == "A" else ("–", value)
             why = "A copy says nothing new." if copies else "One of them was kept for its result."
             kind = "copied run" if copies else "repeated seed"
-            yield Refusal(kind, "seed", a, b, why, f"Give one run of seed {seed}, and new seeds for more runs.")
+            advice = f"Give one run of seed {seed}, and new seeds for more runs."
+            yield of_one(side.letter, kind, "seed", value, why, advice)
 
 
 def shared(a: Side, b: Side) -> Iterator[Refusal]:
@@ -126,6 +126,6 @@ def _unequal(kind: str, name: str, values: Sequence[object], runs: Sequence[Run]
     if other is None:
         return
     odd, even = (f"has {values[place]} ({runs[place].folder})" for place in (other, 0))
-    a, b = (even, odd) if other % 2 else (f"{even}; {odd}", "–")
+    a, b = (even, odd) if other % 2 else (f"{even}; {odd}", MISSING)
     why = "Other code can give other results with the same options."
     yield Refusal(kind, f"environment.json, {name}", a, b, why, "Run all again with one version of the code.")

@@ -8,14 +8,13 @@ from typing import Any
 
 from raysim.columns import VALIDATION
 from raysim.config.options import show
-from raysim.judge.refusals import Refusal, listed
+from raysim.judge.refusals import MISSING, Refusal, listed, of_one
 from raysim.judge.runs import Pairs, Run, Side
 
 SUBJECTS = ("method", "compression", "defense", "privacy")
 """Sections that a comparison can be about."""
 PAIRED = "workload."
 """Options that may follow the seed (``workload.fold``), as long as both runs of a seed have the same."""
-MISSING = "–"
 
 
 @dataclass(frozen=True)
@@ -100,10 +99,9 @@ def of_one_side(side: Side) -> Iterator[Refusal]:
         if mixed:
             text = "; ".join(f"{path} {one} and {other}" for path, (one, other) in mixed.items())
             value = f"has {text} (seeds {side.first.seed} and {run.seed})"
-            a, b = (value, MISSING) if side.letter == "A" else (MISSING, value)
             why = "A group is one setting on several seeds: one that changes by seed was chosen by its result."
             advice = "Give the runs of one setting, all others with the same options."
-            yield Refusal("mixed settings", listed(mixed), a, b, why, advice)
+            yield of_one(side.letter, "mixed settings", listed(mixed), value, why, advice)
             return
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+MISSING = "–"
+"""Stands for the value of a group that has none."""
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -29,6 +32,17 @@ class Refusal:
     def plain(self) -> dict[str, str]:
         """The refusal as JSON has it."""
         return asdict(self)
+
+
+def of_one(letter: str, kind: str, where: object, value: str, why: str, advice: str) -> Refusal:
+    """A refusal for one group alone.
+
+    Args:
+        letter: the group's, ``A`` or ``B``.
+        value: what it has; the other has none.
+    """
+    a, b = (value, MISSING) if letter == "A" else (MISSING, value)
+    return Refusal(kind, str(where), a, b, why, advice)
 
 
 def listed(values: Iterable[object], most: int = 12) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.config.config_file import CONFIG_NAME, read_config_file
 from raysim.engine.checkpointing import MAY_CHANGE
 from raysim.errors import ConfigError, ResultsError
-from raysim.judge.refusals import Refusal
+from raysim.judge.refusals import Refusal, of_one
 from raysim.storage.folder_files import is_there
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_folder import RunFolder, is_run
@@ -146,7 +146,7 @@ def _checked(letter: str, folder: Path) -> tuple[FolderCheck | None, list[Refusa
     if not is_there(folder / PROOF_NAME):
         why = "Without a proof nothing shows that its tables are those of the run."
         advice = "Run it again; --proof rounds is the default."
-        return None, [_refusal(letter, "no proof", folder, f"has no {PROOF_NAME}", why, advice)]
+        return None, [of_one(letter, "no proof", folder, f"has no {PROOF_NAME}", why, advice)]
     try:
         finished = bool(read_summary(folder))
     except ResultsError:  # the check says why
@@ -154,7 +154,7 @@ def _checked(letter: str, folder: Path) -> tuple[FolderCheck | None, list[Refusa
     if not finished:
         advice = f"Let it end: python -m raysim.launch --resume {folder}"
         why = "A run that has not ended had less than its budget."
-        return None, [_refusal(letter, "unfinished run", folder, "has no summary.json", why, advice)]
+        return None, [of_one(letter, "unfinished run", folder, "has no summary.json", why, advice)]
     check = FolderCheck(folder)
     return check, [*_differences(letter, folder, check)]
 
@@ -165,16 +165,11 @@ def _differences(letter: str, folder: Path, check: FolderCheck) -> Iterator[Refu
         more = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
         why = "The folder is not what its proof says."
         advice = f"Bring the files back or run it again; python -m raysim.verify {folder} lists all."
-        yield _refusal(letter, "proof", folder, f"{differences[0]}{more}", why, advice)
+        yield of_one(letter, "proof", folder, f"{differences[0]}{more}", why, advice)
     elif check.taken:
         why = f"Its first {check.taken} rounds were taken from {check.origin}, so that it began with a trained model."
         advice = "Run it from the start: python -m raysim.launch --config config.yaml"
-        yield _refusal(letter, "another start", folder, f"is a replay from round {check.taken}", why, advice)
-
-
-def _refusal(letter: str, kind: str, folder: Path, value: str, why: str, advice: str) -> Refusal:
-    a, b = (value, "–") if letter == "A" else ("–", value)
-    return Refusal(kind, str(folder), a, b, why, advice)
+        yield of_one(letter, "another start", folder, f"is a replay from round {check.taken}", why, advice)
 
 
 def _settings(check: FolderCheck) -> dict[str, Any]:

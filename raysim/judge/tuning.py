@@ -14,7 +14,7 @@ from raysim.config.options import show
 from raysim.config.run_config import settings as settings_of
 from raysim.errors import ConfigError
 from raysim.judge.options import allowed, differing
-from raysim.judge.refusals import Refusal, listed
+from raysim.judge.refusals import Refusal, listed, of_one
 from raysim.judge.runs import Side
 from raysim.results.measures import Measure, find
 from raysim.search.command import FILE as SEARCH
@@ -87,19 +87,19 @@ def refusals(a: Side, b: Side, tuned: Sequence[str], found: Sequence[Tuning | No
         return
     for side, own in zip((a, b), found, strict=True):
         if own is not None:
-            yield from _of_one(side, tuned, own)
+            yield from _of_side(side, tuned, own)
     first, second = found
     if first and second:
         yield from _between(a, tuned, first, second)
 
 
-def _of_one(side: Side, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]:
+def _of_side(side: Side, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]:
     """Reasons that lie in the search of one group."""
     if not choosing.by_validation(own.measure):
         value = f"chose by {own.measure.name}"
         why = "Test data chose, and would judge what it chose."
         advice = "Search by validation_accuracy (--validation_share 0.2 say) and run again with what it chooses."
-        yield _one("test data for choosing", side, own.place, value, why, advice)
+        yield of_one(side.letter, "test data for choosing", own.place, value, why, advice)
         return
     chosen = own.chosen or {}
     for path in tuned:
@@ -107,7 +107,8 @@ def _of_one(side: Side, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]:
         if not _equal(chosen.get(path), used):
             value = f"ran with {path} {show(used)}, and its search chose {show(chosen.get(path))}"
             why = "Another value than the chosen one was taken for another reason, its test result say."
-            yield _one("value that was not chosen", side, own.place, value, why, "Run with the chosen value.")
+            advice = "Run with the chosen value."
+            yield of_one(side.letter, "value that was not chosen", own.place, value, why, advice)
 
 
 def _between(a: Side, tuned: Sequence[str], first: Tuning, second: Tuning) -> Iterator[Refusal]:
@@ -138,11 +139,6 @@ def _between(a: Side, tuned: Sequence[str], first: Tuning, second: Tuning) -> It
 def _varied(*searches: Tuning) -> set[str]:
     """The options that a search tried several values of."""
     return {path for own in searches for trial in own.tried[1:] for path in differing(own.tried[0], trial)}
-
-
-def _one(kind: str, side: Side, place: Path, value: str, why: str, advice: str) -> Refusal:
-    a, b = (value, "–") if side.letter == "A" else ("–", value)
-    return Refusal(kind, str(place), a, b, why, advice)
 
 
 def _equal(one: object, other: object) -> bool:
