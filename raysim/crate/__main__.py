@@ -12,8 +12,8 @@ from pathlib import Path
 
 from raysim.cli.exit_status import short
 from raysim.config.answering import Answer, answered
-from raysim.crate.building import Author, crate_of, write
-from raysim.errors import ConfigError
+from raysim.crate.building import crate_of, write
+from raysim.crate.rights import add_rights, author_of
 from raysim.remote.places import run_folder
 from raysim.units import counted
 
@@ -34,23 +34,15 @@ def _parser() -> argparse.ArgumentParser:
     add("folders", type=run_folder, nargs="+", metavar="FOLDER", help="folders of finished runs, or remote addresses")
     add("--output", type=Path, help="a new folder, or a new file that ends in .zip; by default NAME.crate.zip here")
     add("--name", default="", help="the crate's title; by default method, data and seed of its run")
-    add("--license", default="", metavar="URL", help="a license of all files, such as https://spdx.org/licenses/MIT")
-    add("--author", default="", metavar="NAME", help="who made the runs")
-    add("--orcid", default="", metavar="URL", help="the author's page, https://orcid.org/…")
+    add_rights(found)
     add("--json", action="store_true", help="print one JSON object")
     return found
 
 
 def _written(options: argparse.Namespace) -> Answer:
-    for name in ("license", "orcid"):
-        value: str = getattr(options, name)
-        if value and not value.startswith(("https://", "http://")):
-            raise ConfigError(f"--{name} {value}: not allowed. Allowed: a URL, which begins with https://.")
-    if options.orcid and not options.author:
-        raise ConfigError("--orcid: whose page it is, is not said. Add --author NAME.")
+    author = author_of(options)
     first: Path = options.folders[0]
     output: Path = options.output or Path(f"{first.resolve().name}.crate.zip")
-    author = Author(options.author, options.orcid) if options.author else None
     crate = crate_of(options.folders, name=options.name, license=options.license, author=author)
     write(crate, output)
     files = crate.get_by_type("File")

@@ -18,6 +18,8 @@ from raysim.storage.folder_files import open_file
 from raysim.units import counted
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from rocrate.model import ContextEntity, DataEntity, Entity
     from rocrate.rocrate import ROCrate
 
@@ -127,6 +129,17 @@ def write(crate: ROCrate, output: Path) -> None:
         crate.write(output)
 
 
+def file_facts(name: str, file: FileIO) -> dict[str, str]:
+    """The properties of a file in a crate: its name, size in bytes, SHA-256 digest and format.
+
+    Args:
+        file: opened at its beginning.
+    """
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    format = FORMATS.get(PurePosixPath(name).suffix, "application/octet-stream")
+    return {"name": name, "contentSize": str(file.tell()), "sha256": digest, "encodingFormat": format}
+
+
 def _plain(entities: list[Any]) -> Any:
     """A single entity without its list, as RO-Crate writes it."""
     return entities if len(entities) > 1 else entities[0]
@@ -207,11 +220,9 @@ class _RunEntities:
         """The run's files with their sizes in bytes and SHA-256 digests, by their names in its folder."""
         found = {}
         for path in self._run.files():
-            with open_file(self._run.folder / path, inner=len(path.parts) - 1) as file:
-                digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
             name = path.as_posix()
-            properties = {"name": name, "contentSize": str(size), "sha256": digest}
-            properties["encodingFormat"] = FORMATS.get(path.suffix, "application/octet-stream")
+            with open_file(self._run.folder / path, inner=len(path.parts) - 1) as file:
+                properties = file_facts(name, file)
             if name in FILES:
                 properties["description"] = FILES[name]
             target = PurePosixPath(self._place) / name

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shutil
 import sys
 import tempfile
@@ -15,7 +14,8 @@ from pathlib import Path
 
 from raysim.cli.exit_status import short
 from raysim.config.answering import Answer, answered
-from raysim.crate.building import FORMATS, Author, crate_of, write
+from raysim.crate.building import Author, crate_of, file_facts, write
+from raysim.crate.rights import add_rights, author_of
 from raysim.errors import ConfigError
 from raysim.judge.runs import folders_of
 from raysim.paper import checklist, croissant, instructions
@@ -48,9 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FROM",
         help="where raysim is installed from: a wheel, which is copied, or a URL",
     )
-    add("--license", default="", metavar="URL", help="a license of all files, such as https://spdx.org/licenses/MIT")
-    add("--author", default="", metavar="NAME", help="who made the runs")
-    add("--orcid", default="", metavar="URL", help="the author's page, https://orcid.org/…")
+    add_rights(found)
     add("--json", action="store_true", help="print one JSON object")
     return found
 
@@ -59,14 +57,13 @@ def _written(options: argparse.Namespace) -> Answer:
     output: Path = options.output
     if output.exists():
         raise ConfigError(f"--output {output}: it is there already. Take it away, or choose another name.")
-    if options.orcid and not options.author:
-        raise ConfigError("--orcid: whose page it is, is not said. Add --author NAME.")
+    author = author_of(options)
     croissant.check_installed()
     measures = {find(name): name.replace("_", " ") for name in options.measure or ["accuracy"]}
     paper = collect(folders_of(options.runs), options.title, measures)
     with tempfile.TemporaryDirectory(prefix="raysim-paper-") as place:
         _write_files(paper, Path(place), options)
-        _write_crate(paper, Path(place), options)
+        _write_crate(paper, Path(place), options, author)
     clients = croissant.check(output / "croissant.json")
     lacking = instructions.unrepeatable(paper.first)
     told = {
@@ -101,9 +98,8 @@ def _write_files(paper: Paper, folder: Path, options: argparse.Namespace) -> Non
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _write_crate(paper: Paper, folder: Path, options: argparse.Namespace) -> None:
+def _write_crate(paper: Paper, folder: Path, options: argparse.Namespace, author: Author | None) -> None:
     """The output folder: a crate of the runs and of these files."""
-    author = Author(options.author, options.orcid) if options.author else None
     crate = crate_of(
         [run.facts.folder for run in paper.runs],
         name=paper.title,
@@ -112,10 +108,8 @@ def _write_crate(paper: Paper, folder: Path, options: argparse.Namespace) -> Non
         places=[run.place for run in paper.runs],
     )
     for path in sorted(folder.iterdir()):
-        kind = FORMATS.get(path.suffix, "application/octet-stream")
-        content = path.read_bytes()
-        facts = {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
-        crate.add_file(path, path.name, properties={"name": path.name, "encodingFormat": kind, **facts})
+        with path.open("rb", buffering=0) as file:
+            crate.add_file(path, path.name, properties=file_facts(path.name, file))
     write(crate, options.output)
 
 

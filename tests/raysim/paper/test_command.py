@@ -108,6 +108,8 @@ def test_slips_are_one_sentence_and_leave_no_folder(
     assert "no measure 'acuracy'" in refused(str(runs / "a"), "--output", str(out), "--measure", "acuracy")
     assert "there is no such file" in refused(str(runs / "a"), "--output", str(out), "--source", "no.whl")
     assert "it is there already" in refused(str(runs / "a"), "--output", str(tmp_path))
+    for option in ("--license", "--orcid"):
+        assert f"{option} MIT: not allowed" in refused(str(runs / "a"), "--output", str(out), option, "MIT")
     once_more = run(tmp_path / "copy", 0, **A)
     words = (str(runs / "a"), str(once_more), "--output", str(out))
     assert "another run has its settings and its seed" in refused(*words)
