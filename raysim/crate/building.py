@@ -153,6 +153,12 @@ def _place(own: str, taken: set[str]) -> str:
     return found
 
 
+def _package_url(name: str, version: str) -> str:
+    """The identifier of Python or of a package, as the standard for package URLs has it (github.com/package-url)."""
+    own = "generic/python" if name == "Python" else f"pypi/{name.lower().replace('_', '-')}"
+    return f"pkg:{own}@{quote(version)}"
+
+
 class _RunEntities:
     """Adds one run to a crate.
 
@@ -235,11 +241,8 @@ class _RunEntities:
         own = versions.pop("raysim", "")
         needed = []
         for name, version in versions.items():
-            public = version.partition("+")[0]
-            page = f"https://www.python.org/downloads/release/python-{public.replace('.', '')}/"
-            page = page if name == "Python" else f"https://pypi.org/project/{name}/{public}/"
-            properties = {"@type": "SoftwareApplication", "name": name, "softwareVersion": version, "url": page}
-            needed.append(self._entity(page, properties))
+            properties = {"@type": "SoftwareApplication", "name": name, "softwareVersion": version}
+            needed.append(self._entity(_package_url(name, version), properties))
         processor = self._run.environment.get("cpu")
         found = self._entity(
             f"#raysim-{self._id}",

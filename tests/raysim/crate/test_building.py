@@ -69,6 +69,8 @@ def test_a_crate_holds_files_software_settings_data_and_proof(folder: Path, tmp_
     software = graph[action["instrument"]["@id"]]
     named = {graph[part["@id"]]["name"] for part in software["softwareRequirements"]}
     assert software["name"] == "raysim" and {"Python", "torch", "ray"} <= named
+    (ray,) = [entity for entity in graph.values() if entity.get("name") == "ray"]
+    assert ray["@id"] == f"pkg:pypi/ray@{ray['softwareVersion']}"
     assert action["startTime"] <= action["endTime"] and graph[action["agent"]["@id"]]["name"] == "A. Lovelace"
     terms = {*json.loads(CONTEXT.read_text())["@context"], *TERMS, "@id", "@type"}
     assert {term for entity in graph.values() for term in (*entity, entity["@type"])} <= terms
