@@ -22,6 +22,7 @@ from raysim.judge.refusals import Refusal
 from raysim.judge.runs import Side, folders_of, read_side
 from raysim.judge.verdict import Groups, Refused, Verdict
 from raysim.studies.command import count_of
+from raysim.units import counted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,7 +92,7 @@ def _sides(request: argparse.Namespace) -> tuple[Side, Side, list[Refusal]]:
     if request.folders:
         if len(request.folders) != 2:
             raise ConfigError(
-                f"{len(request.folders)} folders: two groups are judged, A B; of more folders name each "
+                f"{counted(len(request.folders), 'folder')}: two groups are judged, A B; of more folders name each "
                 "group's, --a FOLDER … --b FOLDER …."
             )
         first, second = request.folders[:1], request.folders[1:]

@@ -210,12 +210,41 @@ def test_a_trial_that_was_not_trained_to_its_end_is_not_chosen(runs: Path, tmp_p
     folder = search(tmp_path / "rungs", runs / "a/0", [0.5, 0.1])  # the first has the better value
     for path in (folder / "results").iterdir():
         path.rename(path.with_name(path.name.replace("seed0.", f"seed0-rounds{2 if 'trial-2' in path.name else 1}.")))
+    for path in [*(folder / "results").glob("trial-2-*")]:  # its first rung is there too, and does not count
+        shutil.copy(path, path.with_name(path.name.replace("rounds2", "rounds1")))
     first = folder / "results" / "trial-1-seed0-rounds1.yaml"
     first.write_text(first.read_text(encoding="utf-8").replace("rounds: 2", "rounds: 1"), encoding="utf-8")
     (side, _) = read_side("A", [runs / "a/0"])
     found = tuning.read(folder, side, ())
     assert found.chosen is not None and found.chosen["training.learning_rate"] == 0.1
     assert found.budget == "2 trials × 1 seed, 3 rounds"
+    assert side.first.settings["schedule.rounds"] == 2  # which no proof holds, as a resumed run may have more
+
+
+def test_a_trial_counts_that_has_a_value_for_every_seed(runs: Path, tmp_path: Path) -> None:
+    folder = search(tmp_path / "seeds", runs / "a/0", [0.5, 0.1])
+    for path in [*(folder / "results").iterdir()]:
+        if path.name != "trial-1-seed0.csv":  # a cell of the first and better trial failed
+            shutil.copy(path, path.with_name(path.name.replace("seed0", "seed1")))
+    (side, _) = read_side("A", [runs / "a/0"])
+    found = tuning.read(folder, side, ())
+    assert found.chosen is not None and found.chosen["training.learning_rate"] == 0.1
+    assert found.budget == "2 trials × 2 seeds, 8 rounds"
+
+
+def test_slips_are_one_sentence(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = str(runs / "a"), str(runs / "b")
+    for words, said in {
+        (a, b, "--a", a): "not both",
+        (a, b, a): "3 folders: two groups are judged",
+        (a,): "1 folder: two groups are judged",
+        ("--a", a): "two groups are judged",
+        (a, b, "--search-a", a): "name the options that were searched",
+        (a, b, "--tuned", "rate"): "--tuned rate: no option",
+        (a, b, "--measure", "local_gain"): "--measure local_gain",
+    }.items():
+        assert main([*words]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_a_run_of_other_code_that_its_proof_agrees_with_is_found_by_computing_it_again(

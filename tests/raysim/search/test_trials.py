@@ -139,3 +139,4 @@ def test_the_best_is_the_largest_accuracy_or_the_smallest_loss(tmp_path: Path, m
     found = best_of(trials, search.measure)
     assert found is not None and found.number == best
     assert best_of(trials[2:3], search.measure) is None
+    assert best_of([*trials, Trial(5, {}, (), (2.0,) if best == 2 else (0.0,), pruned=True)], search.measure) == found
