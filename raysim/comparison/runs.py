@@ -121,8 +121,9 @@ def _outcomes(
         raise ConfigError(f"no row {against!r}.{did_you_mean(baseline, rows)} There are {', '.join(rows)}.")
     others = tuple(row for row in rows if row != baseline)
     values, heads = dict[tuple[str, str, str], dict[int, float]](), dict[tuple[str, str, int], str]()
+    alone_on = {column: _alone(settings, column) for column in dict.fromkeys(own.column for own in settings)}
     for setting in settings:
-        alone = _alone(settings, setting.column)
+        alone = alone_on[setting.column]
         for place, run in enumerate(setting.runs):
             seed, rounds, local = _number(run, place), _kept(run), alone.get(str(run.config.get(SEED)))
             for measure in measures:
@@ -136,7 +137,7 @@ def _outcomes(
     return Outcomes(
         _title(results, len(settings)),
         rows,
-        tuple(dict.fromkeys(setting.column for setting in settings)),
+        tuple(alone_on),
         {measure: measure.name.replace("_", " ") for measure in measures},
         values,
         tuple(Pairing(others, baseline, measure) for measure in measures if measure.best and others),
