@@ -59,7 +59,7 @@ def _written(options: argparse.Namespace) -> Answer:
         raise ConfigError(f"--output {output}: it is there already. Take it away, or choose another name.")
     author = author_of(options)
     croissant.check_installed()
-    measures = {find(name): name.replace("_", " ") for name in options.measure or ["accuracy"]}
+    measures = list(dict.fromkeys(map(find, options.measure or ["accuracy"])))
     paper = collect(folders_of(options.runs), options.title, measures)
     with tempfile.TemporaryDirectory(prefix="raysim-paper-") as place:
         _write_files(paper, Path(place), options)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raysim.comparison import building
-from raysim.comparison.outcomes import Outcomes, Pairing, lines_of_heads
+from raysim.comparison.runs import compare
 from raysim.comparison.settings import group
 from raysim.comparison.table import Page
 from raysim.crate.run_facts import RunFacts
@@ -23,7 +22,7 @@ class PaperRun:
     """One run of the paper."""
 
     row: str
-    """The name of its setting, as the table has it."""
+    """The name of its setting: the method, or the options in which it differs from other settings."""
     place: str
     """The name of its folder in the paper's."""
     facts: RunFacts
@@ -40,8 +39,8 @@ class Paper:
     """All runs of a paper, and what they are measured by."""
 
     title: str
-    measures: Mapping[Measure, str]
-    """Measure → its heading; the first one is drawn."""
+    measures: Sequence[Measure]
+    """Those of the table; the first one is drawn."""
     runs: Sequence[PaperRun]
 
     @property
@@ -58,34 +57,16 @@ class Paper:
         return self.runs[0]
 
     def page(self) -> Page:
-        """Its tables: means, differences from the first row over equal seeds, and their tests."""
-        values: dict[tuple[str, str, str], dict[int, float]] = {}
-        for run in self.runs:
-            for measure in self.measures:
-                if (value := measure.of(run.result.rounds)) is not None:
-                    values.setdefault((run.row, "", measure.name), {})[run.seed] = value
-        first, *others = self.rows
-        best = [measure for measure in self.measures if measure.best and others]
-        heads = {(run.row, "", run.seed): run.facts.head for run in self.runs if run.facts.head}
-        outcomes = Outcomes(
-            self.title,
-            tuple(self.rows),
-            ("",),
-            self.measures,
-            values,
-            tuple(Pairing(tuple(others), first, measure) for measure in best),
-            statistics=bool(best),
-            heads=heads,
-        )
-        return Page(
-            self.title,
-            tuple(building.tables(outcomes)),
-            runs=tuple(building.runs(outcomes)),
-            origin=tuple(lines_of_heads(heads)),
-        )
+        """Its tables: means, differences from the first row over equal seeds and on equal data, and their tests.
+
+        Raises:
+            ConfigError: no run has a value of a measure.
+        """
+        made = compare([run.result for run in self.runs], [measure.name for measure in self.measures])
+        return replace(made.page, title=self.title)
 
 
-def collect(folders: Sequence[Path], title: str, measures: Mapping[Measure, str]) -> Paper:
+def collect(folders: Sequence[Path], title: str, measures: Sequence[Measure]) -> Paper:
     """The paper of these runs.
 
     Raises:

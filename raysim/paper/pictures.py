@@ -24,7 +24,7 @@ def write_curves(paper: Paper, folder: Path) -> None:
     """The first measure by round, as SVG and PDF: a line a row, in the band of the mean's 95 % interval."""
     import matplotlib
 
-    measure = next(iter(paper.measures))
+    measure = paper.measures[0]
     wanted = curves.Curves.model_construct(path=[folder / name for name in CURVES], measure=measure, against="round")
     runs = {(row, ""): [run.result.rounds for run in own] for row, own in paper.rows.items()}
     drawn = {key: own for key, own in runs.items() if all(measure.column in rounds for rounds in own)}

@@ -12,8 +12,11 @@ from typing import Any
 import mlcroissant
 import pytest
 
+from raysim.comparison import markdown
 from raysim.launch import main as launch
 from raysim.paper.__main__ import main
+from raysim.paper.collected import collect
+from raysim.results.measures import find
 from raysim.verify import main as verify
 from tests.raysim.judge.groups import A, B, run
 
@@ -45,6 +48,13 @@ def test_tables_and_figure_hold_all_runs(runs: Path, paper: Path) -> None:
     assert f"| fedavg | {50 * sum(values):.2f} ±" in (paper / "table.md").read_text(encoding="utf-8").replace("*", "")
     assert b"<svg" in (paper / "curves.svg").read_bytes()[:1000]
     assert (paper / "curves.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_runs_on_other_data_are_no_pairs(runs: Path, tmp_path: Path) -> None:
+    folders = [*(runs / "a").iterdir(), *(runs / "b").iterdir()]
+    folders += [run(tmp_path / "c" / str(seed), seed, **A, limit=300) for seed in (0, 1)]
+    page = markdown.page(collect(folders, "", [find("accuracy")]).page())
+    assert "| fedprox − fedavg |" in page and "limit 300 − " not in page and "limit 200, accuracy" in page
 
 
 def test_the_commands_of_the_readme_repeat_the_run(
