@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from raysim.client_side.worker import Worker
 from raysim.cohort import Cohort
+from raysim.config.sections import Training
 from raysim.contribution import task_store
-from raysim.contribution.task_store import SharedTaskStore, Store, TaskStore
+from raysim.contribution.task_store import Computed, SharedTaskStore, Store, StoringWorker, TaskStore
+from raysim.method import ClientTask, Message, Update
 
 ONE, OTHER = Cohort(2, 20, 3, 30, 3), Cohort(1, 10, 3, 30, 3)
 
@@ -28,6 +34,38 @@ def test_a_cohort_counts_where_the_task_has_read_it(shared: bool, tmp_path: Path
     assert ask(store, "b", ONE, ONE) == ("b", 2) and ask(store, "b", OTHER, OTHER) == ("b", 1)
     assert ask(store, "b", ONE, ONE) == ("b", 2)
     assert (store.computed, store.taken) == (3, 2)
+
+
+def test_a_key_holds_all_that_a_task_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Cohort | None]] = []
+
+    class Asked(TaskStore):
+        def once(self, key: str, cohort: Cohort, compute: Callable[[], Computed]) -> Any:
+            asked.append((key, compute()[0]))
+
+    def train(worker: Worker, task: ClientTask, message: Message, state: Any) -> tuple[Update, Any]:
+        return Update(message.parameters if task.client else message.parameters * task.cohort.size), state
+
+    monkeypatch.setattr(Worker, "train", train)
+    worker = StoringWorker.__new__(StoringWorker)
+    worker._store = Asked()
+    sent = Message(np.zeros(2, np.float32))
+    first = ClientTask(0, 1, 1, 1, 0.1, Training(), cohort=ONE)
+    changes: tuple[dict[str, Any], ...] = ({}, {"round": 2}, {"local_epochs": 2}, {"learning_rate": 0.2}, {"client": 0})
+    tasks = [replace(first, **change) for change in changes]
+    for task in tasks:
+        worker.train(task, sent, None)
+    given: tuple[tuple[Message, Any], ...] = (
+        (replace(sent, extra={"c": 1.0}), None),
+        (sent, {"c": 1.0}),
+        (sent, {"c": 2.0}),
+    )
+    for message, state in given:
+        worker.train(first, message, state)
+    assert len({key for key, _ in asked}) == len(asked) == 8
+    worker.train(replace(first, cohort=OTHER), sent, None)
+    assert asked[-1] == asked[0] == (asked[0][0], None)
+    assert [cohort for _, cohort in asked[:5]] == [None, None, None, None, ONE]  # the one that reads its cohort
 
 
 def test_the_least_recently_used_goes(monkeypatch: pytest.MonkeyPatch) -> None:

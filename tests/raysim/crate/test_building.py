@@ -87,6 +87,7 @@ def test_runs_of_one_name_share_a_file(folder: Path, tmp_path: Path) -> None:
     assert graph["./"]["name"] == "Two runs" and "No license is stated" in graph["./"]["license"]
     texts = [action["description"] for action in of_kind(graph, "CreateAction")]
     assert len(graph["./"]["mentions"]) == 2 and sum("has no proof" in text for text in texts) == 1
+    assert sum(value["name"] == "accuracy" for value in of_kind(graph, "PropertyValue")) == 2  # each run's own
     assert sum(value["name"] == "training.learning_rate" for value in of_kind(graph, "PropertyValue")) == 1
 
 
