@@ -26,6 +26,12 @@ def test_the_curvature_is_that_of_the_hessian() -> None:
     assert curvature._curvature(axis, network, start, (inputs, targets)) == pytest.approx(float(axis @ hessian @ axis))
 
 
-def test_the_page_has_the_table_of_its_rows() -> None:
-    lines = curvature.table(curvature.read(DOCS / "results" / "fedld-curvature.csv"))
-    assert "\n".join(lines) in (DOCS / "fedld.md").read_text(encoding="utf-8")
+def test_the_page_has_the_table_of_its_rows_and_counts_them() -> None:
+    rows = curvature.read(DOCS / "results" / "fedld-curvature.csv")
+    page = (DOCS / "fedld.md").read_text(encoding="utf-8")
+    assert "\n".join(curvature.table(rows)) in page
+    larger = sum(abs(row["curvature"]) > row["random_curvature"] for row in rows)
+    negative = sum(row["curvature"] < 0 for row in rows)
+    assert f"{larger} of the {len(rows)} axes" in page and f"along {negative} it is negative" in page
+    last = [row["curvature"] / row["random_curvature"] for row in rows if row["axis"] == 10]
+    assert f"by {min(last):.0f} to {max(last):.0f} times" in page
