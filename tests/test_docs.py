@@ -26,6 +26,7 @@ from raysim.workloads.federated_data import ClientData
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 AGREEMENT = DOCS / "results" / "agreement.csv"
+POPULATION = DOCS / "results" / "population.csv"
 PAGES = sorted((*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MODULE_LINK = re.compile(r"\[`?([\w./]+\.py)`?\]\(([^)#\s]+)")
@@ -128,6 +129,12 @@ def test_figures_of_the_readme_stand_on_their_pages() -> None:
     flower, pfl, ours = ("{}, {} and {}".format(*own) for own in ratios)
     assert f"takes {ours} times" in readme and f"Flower takes {flower} times" in readme
     assert f"pfl-research {pfl} (" in readme
+    sizes = pd.read_csv(POPULATION).set_index("clients")["peak_mib"]
+    assert "ten million clients, 100 a round, takes the memory of one with a thousand" in readme
+    assert sizes[10**7] == pytest.approx(sizes[1000], rel=0.02)
+    kept = [*DOCS.glob("results/fedrad-joins/**/*.csv"), *DOCS.glob("results/fedrad-neunet/**/*.csv")]
+    kept += DOCS.glob("results/fedrad-table[12]/**/*.csv")
+    assert f"({len(kept)} cells, five paired seeds)" in readme
 
 
 def test_the_architecture_names_every_room_and_no_file_that_is_gone() -> None:
