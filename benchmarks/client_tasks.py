@@ -119,12 +119,13 @@ def main() -> None:
     for _ in range(asked.turns):
         own = in_own_process(ROOT, options)
         turns.append((own, in_own_process(asked.beside.resolve(), options) if asked.beside else None))
-    table = pd.DataFrame(rows_of(turns))
-    print(table.to_string(index=False))
+    rows = rows_of(turns)
+    print(pd.DataFrame(rows).to_string(index=False))
     if asked.rows:
-        labels = {"options": " ".join(asked.options), "rounds": asked.rounds, "turns": asked.turns}
-        table = table.assign(**labels)
-        table.to_csv(asked.rows, mode="a", header=not asked.rows.exists(), index=False)
+        from benchmarks.published import add  # not above: a run of another checkout would import that one
+
+        for row in rows:
+            add(asked.rows, row | {"options": " ".join(asked.options), "rounds": asked.rounds, "turns": asked.turns})
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp
 
+from raysim.comparison import csv_files
 from raysim.comparison.differences import mean_difference
 
 CLIENTS, RATE, BATCH, RANDOM = 10, 0.05, 20, 50
@@ -41,10 +42,7 @@ def main() -> None:
     torch.set_num_threads(1)
     records = [record for alpha in options.alphas for seed in range(options.seeds) for record in measured(alpha, seed)]
     if options.rows:
-        with options.rows.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, records[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(records)
+        options.rows.write_text(csv_files.text(records), encoding="utf-8")
     print("\n".join(table(records)))
 
 

@@ -32,6 +32,7 @@ import pandas as pd
 import yaml
 
 from benchmarks.memory import descendants, proportional_set_size
+from benchmarks.published import add
 from raysim.engine.observer import Silent
 
 BASE: dict[str, Any] = {
@@ -225,10 +226,11 @@ def main() -> None:
         return
     extra = {name: yaml.safe_load(value) for name, _, value in (pair.partition("=") for pair in asked.set)}
     if asked.what == "sizes":
-        table = pd.DataFrame(sizes({"method.name": "fedavg"} | extra, asked.populations, asked.sampled, asked.turns))
-        print(table.to_string(index=False))
+        rows = sizes({"method.name": "fedavg"} | extra, asked.populations, asked.sampled, asked.turns)
+        print(pd.DataFrame(rows).to_string(index=False))
         if asked.rows:
-            table.to_csv(asked.rows, mode="a", header=not asked.rows.exists(), index=False)
+            for row in rows:
+                add(asked.rows, row)
         return
     # 77 thousand values, 0.3 MB: a thousand of them are four times the smaller store, as 9 MB are of one of 2 GiB.
     options: dict[str, Any] = {"workload.clients": 1000, "schedule.rounds": 5}

@@ -239,12 +239,19 @@ def machine() -> dict[str, Any]:
 
 
 def add(path: Path, row: Mapping[str, Any]) -> None:
-    """Append a row to a CSV file, which gets its header first."""
+    """Append a row to a CSV file, which gets its header first.
+
+    Raises:
+        SystemExit: the file has other columns.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
-    with path.open("a", newline="") as file:
+    with path.open("a+", newline="", encoding="utf-8") as file:
+        file.seek(0)
+        columns = next(csv.reader(file), None)
+        if columns not in (None, list(row)):
+            raise SystemExit(f"{path} has other columns than these rows ({', '.join(row)}): name another file.")
         writer = csv.DictWriter(file, list(row), lineterminator="\n")
-        if new:
+        if columns is None:
             writer.writeheader()
         writer.writerow(row)
 

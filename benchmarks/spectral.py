@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 
 from benchmarks.dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
+from benchmarks.published import add
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.graphs.batch import collate
 from raysim.workloads.graphs.graph_set import Graphs
@@ -126,7 +126,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
             flush=True,
         )
         if options.rows:
-            pd.DataFrame([row]).to_csv(options.rows, mode="a", header=not options.rows.exists(), index=False)
+            add(options.rows, row)
 
 
 def peak_memory(name: str, options: argparse.Namespace, form: str) -> float:

@@ -37,6 +37,8 @@ def test_rows_are_added_below_one_header(tmp_path: Path) -> None:
         published.add(path, {"case": "x", "rounds": rounds})
     with path.open(newline="") as file:
         assert [row["rounds"] for row in csv.DictReader(file)] == ["1", "2"]
+    with pytest.raises(SystemExit, match=r"rows\.csv has other columns than these rows \(case, turns\)"):
+        published.add(path, {"case": "x", "turns": 3})
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
