@@ -197,6 +197,7 @@ def test_equal_searches_allow_an_option_and_others_do_not(
     honest = of("honest", [0.2, 0.3])
     assert honest["verdict"] == "cannot tell"
     assert honest["differences"]["training.learning_rate"] == ["0.1", "0.2"]
+    assert of("by loss", [0.2, 0.3], "validation_loss")["verdict"] == "cannot tell"  # the smallest one
     assert kinds(judged(capsys, *words)) == ["tuning without evidence"]
     assert kinds(of("longer", [0.2, 0.3, 0.4])) == ["trials"]
     assert kinds(of("by test", [0.2, 0.3], "accuracy")) == ["test data for choosing"]
@@ -212,8 +213,8 @@ def test_a_trial_that_was_not_trained_to_its_end_is_not_chosen(runs: Path, tmp_p
         path.rename(path.with_name(path.name.replace("seed0.", f"seed0-rounds{2 if 'trial-2' in path.name else 1}.")))
     for path in [*(folder / "results").glob("trial-2-*")]:  # its first rung is there too, and does not count
         shutil.copy(path, path.with_name(path.name.replace("rounds2", "rounds1")))
-    first = folder / "results" / "trial-1-seed0-rounds1.yaml"
-    first.write_text(first.read_text(encoding="utf-8").replace("rounds: 2", "rounds: 1"), encoding="utf-8")
+    for path in (folder / "results").glob("*-rounds1.yaml"):
+        _changed(path.name, "rounds: 2", "rounds: 1")(path.parent)
     (side, _) = read_side("A", [runs / "a/0"])
     found = tuning.read(folder, side, ())
     assert found.chosen is not None and found.chosen["training.learning_rate"] == 0.1
