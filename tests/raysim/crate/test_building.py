@@ -15,6 +15,7 @@ import pytest
 from benchmarks.rounds.environments import environment
 from raysim.crate.__main__ import main
 from raysim.crate.building import TERMS
+from raysim.crate.run_facts import LEFT_OUT
 from raysim.running.simulation import run
 from raysim.verify import main as verify
 from tests.attack.folders import small
@@ -55,6 +56,7 @@ def test_a_crate_holds_files_software_settings_data_and_proof(folder: Path, tmp_
     files = {file["name"]: file for file in of_kind(graph, "File")}
     copied = tmp_path / "crate" / folder.name
     assert {str(path.relative_to(copied)) for path in copied.rglob("*") if path.is_file()} == set(files)
+    assert LEFT_OUT & {path.name for path in folder.iterdir()} and not LEFT_OUT & set(files)
     for name, file in files.items():
         content = (copied / name).read_bytes()
         assert (file["contentSize"], file["sha256"]) == (str(len(content)), hashlib.sha256(content).hexdigest())
@@ -63,6 +65,7 @@ def test_a_crate_holds_files_software_settings_data_and_proof(folder: Path, tmp_
     values = {graph[part["@id"]].get("name"): graph[part["@id"]].get("value") for part in action["object"]}
     assert (values["training.learning_rate"], values["schedule.rounds"], values["digits"]) == ("0.1", "2", None)
     made = {graph[part["@id"]].get("name"): graph[part["@id"]].get("value") for part in action["result"]}
+    assert "config.yaml" in values and "config.yaml" not in made and "rounds.csv" in made
     assert made["accuracy"] == str(summary["accuracy"]) and made["head of the proof"] == summary["proof"]
     assert f"raysim.verify 'a run ü' --head {summary['proof']}" in action["description"]
     assert verify([str(copied), "--head", summary["proof"]]) == 0  # as it says
