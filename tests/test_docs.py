@@ -79,9 +79,19 @@ def test_commands_that_start_a_run_have_options_that_exist(page: Path) -> None:
 
 def test_commands_about_finished_runs_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
     """Every option that a page gives to one of these commands stands in its help; ``raysim --…`` starts a run."""
-    known = {
-        name: options_of(name, capsys) for name in ("report", "verify", "replay", "contribution", "evaluate", "data")
-    }
+    commands = (
+        "report",
+        "verify",
+        "replay",
+        "contribution",
+        "evaluate",
+        "data",
+        "judge",
+        "paper",
+        "crate",
+        "reproduce",
+    )
+    known = {name: options_of(name, capsys) for name in commands}
     found = set()
     for page in PAGES:
         for line in "".join(CODE.findall(page.read_text(encoding="utf-8"))).replace("\\\n", " ").splitlines():

@@ -73,7 +73,8 @@ def test_every_row_belongs_to_a_study() -> None:
 
 def test_the_start_of_a_run_is_what_the_benchmark_wrote() -> None:
     page, rows = (DOCS / "profile.md").read_text(encoding="utf-8"), pd.read_csv(STARTUP)
-    for name in ("start to first step", "last round to exit", "CPU, all", "ray.init alone"):
+    stages = ("launching", "driver up", "data", "first step", "start to first step", "last round to exit", "whole run")
+    for name in (*stages, "CPU, all", "ray.init alone"):
         values = [rows[rows["run"] == f"dashboard {kind}"][name] for kind in ("on", "off")]
         cells = [f"{own.median():.2f} ({own.min():.2f}, {own.max():.2f})" for own in values]
         assert f"| {name} | {' | '.join(cells)} |" in page
