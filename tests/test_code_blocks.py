@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import raysim
 from raysim.__main__ import main
 from tests.code_blocks import ROOT, SMALL, Command, blocks, commands, smaller
 from tests.long_tests import long
+from tests.own_data import seeded
 
 LONG = "RAYSIM_LONG_TESTS" in os.environ
 CLUSTER = "needs a cluster: tests/cluster builds one and runs raysim on it"
@@ -209,18 +209,6 @@ def test_settings_of_a_page_are_made_small() -> None:
     assert smaller(["--rounds", "5"])[:2] == ["--rounds", "5"]
 
 
-class Net(torch.nn.Module):
-    """The module of a user's own that pages speak of."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.layer(x)
-        return scores
-
-
 PYTHON = [(page, text) for page, text in blocks("python") if page != "docs/cookbook.md"]
 """Page and block; the cookbook's code is compared with its files by tests/test_cookbook.py."""
 
@@ -244,8 +232,7 @@ def test_python_of_a_page_runs(page: str, place: Path, small_runs: None) -> None
     """Blocks of a page are one program; arrays and a module that pages speak of are there, as is the run they name."""
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(4100, 4)).astype(np.float32), generator.integers(3, size=4100)
-    torch.manual_seed(0)
-    module = Net()
+    module = seeded()
     known: dict[str, Any] = {"x": x[100:], "y": y[100:], "x_test": x[:100], "y_test": y[:100]}
     known |= {"Net": lambda: module, "raysim": raysim}
     known["clients"] = raysim.split((x[100:], y[100:]), clients=3, partition="iid")
