@@ -45,6 +45,8 @@ def test_a_scale_changes_what_it_names_and_leaves_out_what_is_no_longer_there() 
     assert found["rows"]["X"] == {"method.name": "fedavg", "paper": {"A": {"accuracy": 1}}}
     assert found["rows"]["Y"] == {"method.name": "fedprox", "in": {}, "method.mu": 0.5}
     assert found["compare"] == [{"rows": ["Y"], "against": "X", "measure": "accuracy"}]
+    files = {"results": "results", "table": "table.md", "latex": "table.tex", "csv": "table.csv"}
+    assert files.items() <= found.items()
     assert found["title"] == "T (Table 1, small)" and not {"picture", "reproduces"} & set(found)
 
 

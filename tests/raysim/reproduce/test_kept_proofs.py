@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from raysim.reproduce.kept_proofs import compared
+from pathlib import Path
+
+import pytest
+import yaml
+
+from raysim.reproduce import kept_proofs
+from raysim.reproduce.catalog import Reproduction
+from raysim.reproduce.kept_proofs import agreement, compared
+from raysim.studies.study_file import read
+from tests.raysim.reproduce.test_command import TINY
 
 
 def test_equal_other_and_unknown_heads_are_counted() -> None:
@@ -17,3 +26,16 @@ def test_equal_other_and_unknown_heads_are_counted() -> None:
         in compared({("new", "", 0): "dd"}, {("new", "", 0): "e"}).text
     )
     assert "none of the kept runs is at hand" in compared(here, {}).text
+
+
+def test_a_repeated_study_is_compared_with_the_one_that_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Reproduction("tiny", "Table 9", TINY)
+    for place in ("kept", "here"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "tiny.yaml").write_text(yaml.safe_dump(tiny.at("kept")), encoding="utf-8")
+    monkeypatch.setattr(kept_proofs, "FOLDER", tmp_path / "kept")
+    monkeypatch.setattr(kept_proofs, "heads", lambda study: {("FedAvg", "", 0): study.path.parent.name})
+    assert agreement(tiny, read(tmp_path / "here/tiny.yaml")).other == ("FedAvg / seed 0",)
+    assert agreement(tiny, read(tmp_path / "kept/tiny.yaml")).equal == 1
