@@ -1,6 +1,6 @@
 """``model.safetensors``: the global model at the end of a run, with the names of the module's own ``state_dict``.
 
-Whoever has the module's class reads it without raysim (``module.load_state_dict(safetensors.torch.load_file(path))``).
+Code with the module's class reads it without raysim (``module.load_state_dict(safetensors.torch.load_file(path))``).
 Its header also holds the task (shape of inputs, number of classes), so that raysim builds the module without the data.
 """
 
