@@ -138,7 +138,7 @@ class NodeFederation:
         return self.graph.edges[:, mine[first] & mine[second]]
 
     def neighbors_of_each(self, most: int, stream: Stream) -> Integers:
-        """At most so many nodes of each client that have a neighbor in its graph, drawn from its stream, ascending."""
+        """Nodes with a neighbor in their client's graph, at most ``most`` a client, from its stream, ascending."""
         drawn = []
         for client in range(self.clients):
             nodes = np.unique(self.own_edges(client))
