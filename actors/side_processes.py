@@ -83,11 +83,11 @@ class SideProcesses:
                 if number in seen:
                     continue
                 seen.add(number)
-                with suppress(OSError):  # it has ended
+                with suppress(OSError):  # it has ended, or yields more already
                     if self._dashboard and program != LOGS:
                         os.kill(number, signal.SIGSTOP)
-                        os.setpriority(os.PRIO_PROCESS, number, niceness)
                         self._held.add(number)
+                        os.setpriority(os.PRIO_PROCESS, number, niceness)
                     else:
                         os.kill(number, signal.SIGKILL)
 
@@ -116,7 +116,8 @@ class SideProcesses:
 
     def go_on(self) -> None:
         """Let them begin."""
-        while self._held:
+        held, self._held = self._held, set()  # two threads may come here at once
+        for number in held:
             with suppress(OSError):
-                os.kill(self._held.pop(), signal.SIGCONT)
+                os.kill(number, signal.SIGCONT)
         self._gone_on.set()

@@ -58,6 +58,24 @@ def test_dashboard_and_autoscaler_wait_until_they_are_let_go(
     assert started["raylet/raylet"].poll() is None
 
 
+def test_one_that_yields_more_already_is_let_go_too(
+    started: dict[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a run under ``nice -n 19``, whose user may not have anything yield less."""
+
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    side = SideProcesses(dashboard=True)
+    with side.held({}):
+        start(started)
+        held = [started[DASHBOARD].pid, started[AUTOSCALER].pid]
+        assert within(10, lambda: [state(number) for number in held] == ["T", "T"])
+    side.go_on()
+    assert within(10, lambda: all(state(number) in "RS" for number in held))
+
+
 def test_side_processes_are_ended_by_force_with_their_ray(
     started: dict[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
