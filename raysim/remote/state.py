@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -83,7 +84,7 @@ def decoded(data: bytes, name: str) -> State:
             raise ValueError("it has changed since it was written, or is of another version")
         files = tuple(_file(entry) for entry in content["files"][:MAX_FILES])
         state = State(int(content["number"]), str(content["writer"]), int(content["rounds"]), files)
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"it is no state of a run's folder ({type(error).__name__})") from error
     names = [file.name for file in files]
     if state.name != name or len(content["files"]) > MAX_FILES or len(set(names)) < len(names):
@@ -136,6 +137,7 @@ def _file(entry: Any) -> StoredFile:
     parts = name.split("/")
     if len(parts) > _DEPTH or not all(_PART.fullmatch(part) for part in parts):
         raise ValueError(f"it names {name[:80]!a}, which is no file of a run's folder")
+    os.fsencode(name)  # a ValueError where no file of this machine can have it
     if type(size) is not int or not 0 <= size <= 2**50 or len(blocks) != -(-size // BLOCK_BYTES):
         raise ValueError(f"{name}: {len(blocks)} blocks are not {size!a} bytes")
     if not all(_DIGEST.fullmatch(digest) for digest in blocks):

@@ -66,10 +66,12 @@ NAME = f"00000001-{'ab' * 8}.json"
         encoded([entry()]).replace(b"rounds.csv", b"rounds.cst"),
         encoded([entry()], number=2),
         encoded([entry()], format=2),
+        encoded([entry()], rounds=float("inf")),
         *(
             encoded([entry(name=name)])
             for name in ("../x", "/etc/x", "a/../x", "a//x", "a\\x", "a/", "", ".lock", "a\nb", "/".join("abcdefghi"))
         ),
+        encoded([entry(name="\ud800")]),
         encoded([entry(name=3)]),
         encoded([entry(bytes=-1)]),
         encoded([entry(bytes="2")]),
