@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, dropout, linear, smooth_l1_loss
+from torch.nn.functional import cross_entropy, linear, smooth_l1_loss
 
 from raysim.training.optimizers import Adam
 from raysim.workloads.graphs.node_batch import Subgraph
 from raysim.workloads.graphs.sparse_products import Sparse
+from raysim.workloads.models.dropout import GeneratorDropout
 
 HIDDEN, LATENT, FIRST = 32, 128, 256
 """Widths of the encoder's hidden layer and of its encodings, and of the generator's first layer."""
@@ -72,6 +73,7 @@ class Generator(nn.Module):
         self.layers = nn.ModuleList(
             [nn.Linear(LATENT, FIRST), nn.Linear(FIRST, width), nn.Linear(width, most * features)]
         )
+        self.dropout = GeneratorDropout(DROPOUT)
         self.classifier = nn.ModuleList([nn.Linear(features, HIDDEN), nn.Linear(HIDDEN, classes)])
 
     def missing(self, x: Tensor, means: Sparse) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,7 +84,7 @@ class Generator(nn.Module):
         values = (codes + torch.randn_like(codes))[nodes]
         for layer in self.layers[:-1]:
             values = layer(values).relu()
-        values = self.layers[-1](dropout(values, DROPOUT, self.training)).tanh()
+        values = self.layers[-1](self.dropout(values)).tanh()
         return numbers, nodes, values.view(len(nodes), self.most, x.shape[1])
 
     def logits(self, x: Tensor, means: Sparse) -> Tensor:
@@ -92,7 +94,7 @@ class Generator(nn.Module):
     def _convolved(self, layers: Any, x: Tensor, means: Sparse) -> Tensor:
         first, second = layers
         hidden = (means @ linear(x, first.weight) + first.bias).relu()
-        found: Tensor = means @ linear(dropout(hidden, DROPOUT, self.training), second.weight) + second.bias
+        found: Tensor = means @ linear(self.dropout(hidden), second.weight) + second.bias
         return found
 
 
@@ -179,7 +181,7 @@ class Training:
         known = graph.counts[these].clamp(max=most)
         apart = nearest(made, counts, graph.neighbors[these], known)
         for shown in others:
-            drawn = torch.randint(len(shown), (len(graph.train), most))
+            drawn = torch.randint(len(shown), (len(graph.train), most)).to(shown.device)
             there = torch.searchsorted(graph.train, these)
             apart = apart + nearest(made, counts, shown[drawn[there]], known)
         return loss + apart / (len(graph.train) * most)

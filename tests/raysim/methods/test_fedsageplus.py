@@ -16,6 +16,7 @@ from raysim.methods.fedsageplus import FedSagePlus, Mended
 from raysim.running.simulation import run
 from raysim.workloads.federated_data import NO_SAMPLES, ClientData
 from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
+from raysim.workloads.models.dropout import GeneratorDropout
 from tests.made_subgraphs import by_hand, rings
 from tests.small_runs import small_run
 
@@ -61,6 +62,7 @@ def test_losses_are_those_of_plain_loops(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(parts, "DROPOUT", 0.0)
     torch.manual_seed(0)
     generator = parts.Generator(1, 3, 2, 4)
+    assert type(generator.dropout) is GeneratorDropout  # not torch's, whose draws are other ones on Intel's processors
     generator.degree.bias.data.fill_(2.2)
     generator.degree.weight.data.mul_(0.01)
     part = parts.impaired(STAR, torch.tensor([1]), 2, torch.tensor([0, 2]), torch.tensor([1, 2]))
