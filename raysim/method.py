@@ -268,7 +268,7 @@ class Method(Protocol[ServerState, ClientState]):
         ...
 
     def judged_data(self, data: ClientData, state: ClientState) -> ClientData:
-        """The samples that the client is judged on, if a method changes their inputs, a graph, say (client actor)."""
+        """The samples that a client with a state is judged on, if a method changes their inputs (client actor)."""
         return data
 
 

@@ -220,7 +220,10 @@ class Worker:
         return self._drift.of_client(cached.data, self._moment)
 
     def judged_data(self, client: int, state: ClientState | None) -> ClientData:
-        """The data that the client is judged on: its samples as they are now, or what the method makes of them."""
+        """The data that the client is judged on: its samples as they are now, or what the method makes of them.
+
+        ``state`` is None before its first task, and where clients keep nothing: then its samples stay as they are.
+        """
         data, change = self.data(client), getattr(self.method, "judged_data", None)
         return data if state is None or change is None else change(data, state.method)
 
