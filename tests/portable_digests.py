@@ -3,8 +3,8 @@
 ``python -m tests.portable_digests`` computes every run with the caps of ``--engine.portable``, compares its digest and
 adds this processor with what it agreed on. ``--emulate Haswell`` does so under ``qemu-x86_64 -cpu Haswell`` (Debian's
 qemu-user), ``--uncapped`` without the caps, and ``--only "digits, cnn"`` takes one workload alone. After a change of
-what is computed ``--anew`` writes the digests as they are then, and forgets all processors. Exit code 1 if a digest
-with the caps differs.
+what is computed ``--anew`` writes the digests as they are then, and forgets what processors gave on the workloads whose
+digests changed. Exit code 1 if a digest with the caps differs.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def _data(workload: str, place: Path) -> Path:
     return path
 
 
-def _processor(emulate: str) -> str:
+def processor(emulate: str = "") -> str:
+    """The name of this processor, or of an emulated one, in the file."""
     if emulate:
         said = subprocess.run(["qemu-x86_64", "--version"], check=True, capture_output=True, text=True).stdout
         return f"{emulate}, emulated by qemu-x86_64 {said.split()[2]}"
@@ -153,26 +154,40 @@ def _added(file: dict[str, Any], found: Digests, name: str) -> list[str]:
     return new
 
 
+def _anew(file: dict[str, Any], found: Digests) -> dict[str, Any]:
+    """The file with these digests; of the processors only what they gave on workloads whose digests did not change."""
+    same = {name for name in found if file["versions"] == versions() and file["digests"].get(name) == found[name]}
+    processors = [
+        {
+            **each,
+            "equal": {name: count for name, count in each["equal"].items() if name in same},
+            "differing": [run for run in each["differing"] if run.partition(":")[0] in same],
+        }
+        for each in file["processors"]
+    ]
+    return {"versions": versions(), "digests": found, "processors": [each for each in processors if each["equal"]]}
+
+
 def main() -> int:
     """The command line; 1 if a digest with the caps differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.portable_digests", description=__doc__)
     parser.add_argument("--only", choices=list(WORKLOADS), nargs="+", default=list(WORKLOADS), help="workloads")
     parser.add_argument("--emulate", default="", metavar="CPU", help="a processor that qemu-x86_64 knows")
     parser.add_argument("--uncapped", action="store_true", help="without the caps")
-    parser.add_argument("--anew", action="store_true", help="write the digests anew, with this processor alone")
+    parser.add_argument("--anew", action="store_true", help="write the digests as they are here")
     parser.add_argument("--here", type=json.loads, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.here:
         print(json.dumps(_here(asked.here)))
         return 0
-    file = {"processors": []} if asked.anew else kept()
+    file = kept()
     if not asked.anew and file["versions"] != versions():
         parser.error(f"the digests are of {file['versions']}, and here are {versions()}")
     runs = {name: methods_of(name) for name in (WORKLOADS if asked.anew else asked.only)}
     found = computed(runs, capped=not asked.uncapped, emulate=asked.emulate)
     if asked.anew:
-        file = {"versions": versions(), "digests": found, "processors": []}
-    name = _processor(asked.emulate) + (", without the caps" if asked.uncapped else "")
+        file = _anew(file, found)
+    name = processor(asked.emulate) + (", without the caps" if asked.uncapped else "")
     differing = _added(file, found, name)
     FILE.write_text(json.dumps(file, indent=1) + "\n", encoding="utf-8")
     total = sum(map(len, found.values()))

@@ -9,7 +9,7 @@ import pytest
 
 from raysim import portable
 from tests.long_tests import long
-from tests.portable_digests import WORKLOADS, computed, kept, methods_of, versions
+from tests.portable_digests import WORKLOADS, computed, kept, methods_of, processor, versions
 
 FEW = {"digits, cnn": ("fedavg", "scaffold"), "table, mlp": ("ditto",), "text, lstm": ("fedavg",), "graphs": ("gcfl",)}
 
@@ -20,9 +20,16 @@ def equal(runs: dict[str, tuple[str, ...]]) -> None:
         pytest.skip(f"the digests are of {file['versions']}")
     if not portable.has_avx2():
         pytest.skip("portable runs need AVX2")
+    digests = file["digests"]
+    expected = {name: {method: digests[name][method] for method in methods} for name, methods in runs.items()}
     found = computed(runs)
-    expected = {name: {method: file["digests"][name][method] for method in methods} for name, methods in runs.items()}
-    assert found == expected, "after a change of what runs compute: python -m tests.portable_digests --anew"
+    here = next((each["equal"] for each in file["processors"] if each["name"] == processor()), {})
+    known = [name for name in runs if here.get(name) == f"{len(digests[name])} of {len(digests[name])}"]
+    hint = "after a change of what runs compute: python -m tests.portable_digests --anew"
+    assert {name: found[name] for name in known} == {name: expected[name] for name in known}, hint
+    if found != expected:
+        differing = ", ".join(name for name in runs if found[name] != expected[name])
+        pytest.skip(f"on this kind of processor {differing} had not been computed yet, and is another one here: add it")
 
 
 @pytest.mark.slow

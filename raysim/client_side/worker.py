@@ -29,6 +29,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import NOTHING, Vector
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
+from raysim.training.portable_functions import take_over
 from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.metrics import EvaluationSums, evaluate
 from raysim.workloads.objective import squared_losses
@@ -68,6 +69,7 @@ class Worker:
     """Models and data for client tasks on one device."""
 
     def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
+        take_over()
         self.config = config
         self.method = running_method(config, federation)
         self.federation = federation
