@@ -23,7 +23,7 @@ def equal(runs: dict[str, tuple[str, ...]]) -> None:
     digests = file["digests"]
     expected = {name: {method: digests[name][method] for method in methods} for name, methods in runs.items()}
     found = computed(runs)
-    here = next((each["equal"] for each in file["processors"] if each["name"] == processor()), {})
+    here: dict[str, str] = next((each["equal"] for each in file["processors"] if each["name"] == processor()), {})
     known = [name for name in runs if here.get(name) == f"{len(digests[name])} of {len(digests[name])}"]
     hint = "after a change of what runs compute: python -m tests.portable_digests --anew"
     assert {name: found[name] for name in known} == {name: expected[name] for name in known}, hint
