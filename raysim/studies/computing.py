@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from raysim.studies import side_by_side
 from raysim.studies.board import Board
 from raysim.studies.cell_run import runs_on_ray
-from raysim.studies.cells_left import CellsLeft, usual_workers
+from raysim.studies.cells_left import CellsLeft, usable_cores, usual_workers
 from raysim.studies.side_by_side import InProcesses, one_after_another
 from raysim.studies.study_file import Cell
 
 Where = Literal["processes", "ray"]
+
+
+def load_ahead(missing: Sequence[Cell], workers: int | None, where: Where) -> None:
+    """Let the processes of cells load their packages from now on, if :func:`compute` will have such processes."""
+    several = (workers or usable_cores()) > 1
+    if several and where == "processes" and not all(map(runs_on_ray, missing)):
+        side_by_side.load_ahead()
 
 
 def compute(

@@ -7,14 +7,17 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, cast
 
 from raysim.schedule import planned_intervals
 from raysim.storage.claims import SECONDS, claimed
 from raysim.studies import cell_run
+from raysim.studies.aside import Aside
 from raysim.studies.board import Board
 from raysim.studies.cell_process import work
 from raysim.studies.cell_report import News, Reporter
@@ -30,6 +33,7 @@ LISTEN = 0.2
 """Seconds between two looks whether the user wants to stop."""
 END_SECONDS = 10.0
 """Patience with a process that has told its end."""
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 
 def one_after_another(
@@ -73,9 +77,14 @@ class SideBySide(ABC):
         self._failed: list[str] = []
 
     def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> list[str]:
-        """Compute the cells; a sentence for each that failed. Arguments as of :func:`one_after_another`."""
-        told = stopping = False
-        try:
+        """Compute the cells; a sentence for each that failed. Arguments as of :func:`one_after_another`.
+
+        ``finished`` is called in a thread of its own once further cells are under way: no process waits for it.
+        """
+        told = stopping = ended = False
+        with ExitStack() as stack:
+            aside = stack.enter_context(Aside(finished))
+            stack.callback(self._end)
             while self._places() or (self._left and not stopping):
                 if asked() and not stopping:
                     stopping = True
@@ -83,13 +92,13 @@ class SideBySide(ABC):
                 while not stopping and (cell := self._left.take(self._has_room)) is not None:
                     self._board.begins(cell)
                     self._begin(cell)
+                if ended:  # others are under way in the place of those that ended
+                    aside.call()
+                ended = False
                 if self._places():
-                    if self._listen():
-                        finished()
+                    ended = self._listen()
                 elif not stopping:
                     told = _waits(self._left, self._board, told)
-        finally:
-            self._end()
         return [*self._failed, *_failed_elsewhere(self._left)]
 
     def _ended(self, place: Place, end: End) -> None:
@@ -122,6 +131,12 @@ class SideBySide(ABC):
         """Let go of what is still under way."""
 
 
+def load_ahead() -> None:
+    """Start the server from which processes are forked, which loads their packages while this process goes on."""
+    _CONTEXT.set_forkserver_preload(["raysim.studies.loaded"])
+    forkserver.ensure_running()
+
+
 @dataclass
 class _Process:
     """A process that computes cells, one at a time."""
@@ -146,8 +161,7 @@ class InProcesses(SideBySide):
     def __init__(self, left: CellsLeft, workers: int, board: Board) -> None:
         super().__init__(left, board)
         self._workers = workers
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["raysim.studies.loaded"])
+        load_ahead()
         self._processes: dict[Connection, _Process] = {}
         self._died_in: dict[str, int] = {}
         """Name of a cell → the round after which its process died."""
@@ -168,8 +182,8 @@ class InProcesses(SideBySide):
             else:
                 self._processes[connection] = _Process(self._processes[connection].process, Place(cell), silent=True)
                 return
-        mine, its = self._context.Pipe()
-        process = self._context.Process(target=work, args=(its,), name=f"cells of {cell.path.parent.name}")
+        mine, its = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(target=work, args=(its,), name=f"cells of {cell.path.parent.name}")
         process.start()
         its.close()  # so that its death shows as the connection's end
         self._processes[mine] = _Process(process, Place(cell))

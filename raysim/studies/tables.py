@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
+BACKENDS = {".png": "agg", ".svg": "svg", ".pdf": "pdf"}
+"""How a picture's name ends → the part of matplotlib that writes it."""
 
 
 def finished(study: Study, measures: Iterable[Measure]) -> Found:
@@ -179,6 +182,18 @@ def place_of_table(study: Study) -> tuple[str, str]:
         raise ConfigError(f"{study.table} has no place for the table: add the lines {named} and {END}")
     start = text.index(begin) + len(begin)
     return text[:start], text[text.index(END, start) :]
+
+
+def load_packages(study: Study) -> None:
+    """Import what :func:`write_table` needs, as long as there is time for it: seconds at the end of all cells else."""
+    import matplotlib.figure  # noqa: F401
+    import pandas  # noqa: F401
+
+    if study.statistics:
+        import scipy.stats  # noqa: F401
+    drawn = [entry.path for entry in (study.picture, study.heat_map) if entry is not None]
+    for path in (*drawn, *(study.curves.path if study.curves else ())):
+        import_module(f"matplotlib.backends.backend_{BACKENDS[path.suffix]}")
 
 
 def write_table(study: Study) -> None:

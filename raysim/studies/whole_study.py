@@ -14,16 +14,19 @@ from raysim.errors import FAILED, RaysimError
 from raysim.studies import failures
 from raysim.studies.checks import check_cell, check_measures
 from raysim.studies.command import Command
-from raysim.studies.computing import compute
+from raysim.studies.computing import compute, load_ahead
 from raysim.studies.study_file import Study, read
-from raysim.studies.tables import place_of_table, unmeasured, values, write_table
+from raysim.studies.tables import load_packages, place_of_table, unmeasured, values, write_table
+
+FIRST = 60.0
+"""Seconds after which a table is written before all cells are there."""
 
 
 class Table:
-    """Writes a study's table as cells end, but spends no more than a twentieth of the time on it."""
+    """Writes a study's table as cells end: from the second minute on, and for no more than a fiftieth of the time."""
 
     def __init__(self, study: Study) -> None:
-        self._study, self._due = study, 0.0
+        self._study, self._due = study, time.monotonic() + FIRST
 
     def cell_ended(self) -> None:
         """A further cell is there, or failed."""
@@ -31,7 +34,7 @@ class Table:
         if begun >= self._due:
             write_table(self._study)
             now = time.monotonic()
-            self._due = now + 20 * (now - begun)
+            self._due = now + 50 * (now - begun)
 
 
 def carry_out(request: Command) -> Answer:
@@ -50,12 +53,14 @@ def carry_out(request: Command) -> Answer:
     lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
     print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
     place_of_table(study)
-    if missing and not request.table_only:
+    run = [] if request.table_only else missing
+    if run:
+        load_ahead(run, request.workers, request.cells_on)
         check_measures(study)
+        load_packages(study)
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():
-            run = [] if request.table_only else missing
             failed = compute(run, request.workers, interruption.asked, Table(study).cell_ended, request.cells_on)
             write_table(study)
     except (RaysimError, OSError) as error:
