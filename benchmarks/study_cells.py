@@ -24,9 +24,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from raysim.comparison import csv_files
 from raysim.engine.observer import Silent
@@ -122,7 +124,7 @@ def measured(place: Path, rounds: int, workers: int, turns: int) -> tuple[list[R
     return [{"rounds": rounds, "workers": workers} | row for row in rows], same
 
 
-def sentence(rows: list[Row]) -> str:
+def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
     """The comparison in words: medians over turns."""
 
     def of(way: str, column: str) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks import published, study_costs
+from benchmarks import published, study_cells, study_costs
 from raysim.schedule import planned_intervals
 from raysim.studies import study_file
 from raysim.studies.checks import check_cell
@@ -27,6 +27,7 @@ METHOD_COST = RESULTS / "image-methods-cost.csv"
 AGREEMENT = RESULTS / "agreement.csv"
 CANARY_AUDIT = RESULTS / "canary-audit.csv"
 ATTACK = RESULTS / "attack.csv"
+STUDY_CELLS = RESULTS / "study-cells.csv"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))
 MARKER = re.compile(r"<!-- table( [^:]+)?: written by raysim\.study -->")
 read = cache(study_file.read)
@@ -61,6 +62,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
     others = {STARTUP, SPECTRAL_COST, POPULATION, CLIENT_TASKS, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
+    others.add(STUDY_CELLS)
     others |= {published.ROWS, study_costs.ROWS}
     others |= {RESULTS / name for name in ("forgeries.csv", "verified-runs.csv")}  # tests/test_trust_page.py
     others.add(RESULTS / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
@@ -129,6 +131,13 @@ def test_the_counts_of_the_attack_are_what_the_command_wrote() -> None:
     page, rows = (DOCS / "faults.md").read_text(), pd.read_csv(ATTACK)
     table = [f"| {row['door']} | {row['tried']} | {row['held']} |" for row in rows.to_dict("records")]
     assert "\n".join(["| door | tried | held |", "|---|---|---|", *table]) in page
+
+
+@pytest.mark.skipif(not STUDY_CELLS.exists(), reason="not measured since the benchmark has kept its rows")
+def test_the_seconds_of_a_study_s_cells_are_what_the_benchmark_wrote() -> None:
+    page = (DOCS.parent / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    with STUDY_CELLS.open(newline="") as file:
+        assert study_cells.sentence(list(csv.DictReader(file))) in " ".join(page.split())
 
 
 def test_the_published_benchmarks_on_the_page_are_what_the_command_wrote() -> None:
