@@ -16,7 +16,7 @@ from raysim import study
 from raysim.engine.observer import Silent
 from raysim.storage.claims import claim_of
 from raysim.storage.process_lock import is_held
-from raysim.studies import cell_run, side_by_side, study_file
+from raysim.studies import cell_run, side_by_side, study_file, whole_study
 from raysim.studies.cell_report import News
 from raysim.studies.cell_run import End, folder_of
 from raysim.studies.study_file import Cell
@@ -158,6 +158,20 @@ def test_a_process_is_kept_for_many_cells(tmp_path: Path, monkeypatch: pytest.Mo
     assert study.main([str(path), "--workers", "2"]) == 0
     numbers = [file.read_text() for file in (tmp_path / "results").glob("*.process")]
     assert len(numbers) == 8 and len({*numbers}) <= 2
+
+
+def test_no_cell_waits_for_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path, 2)
+    path.write_text(path.read_text().replace("seeds: [0]", "seeds: [0, 1, 2]"), encoding="utf-8")
+    seen: list[bool] = []
+
+    def written(self: whole_study.Table) -> None:
+        seen.append(within(60, lambda: len([*tmp_path.glob("results/*.csv")]) == 6))
+
+    monkeypatch.setattr(side_by_side, "work", notes_its_number)
+    monkeypatch.setattr(whole_study.Table, "cell_ended", written)
+    assert study.main([str(path), "--workers", "2"]) == 0
+    assert seen and all(seen)
 
 
 def dies_between_two_cells(connection: Connection) -> None:
