@@ -16,18 +16,26 @@ import numpy as np
 from raysim.workloads.graphs.graph_set import Floats, Integers
 from raysim.workloads.graphs.node_graph import NodeGraph
 
+BLOCK = 2**24
+"""Most float64 numbers of the features that are multiplied at a time."""
+
 
 def spread_features(graph: NodeGraph) -> Floats:
-    """Â X [N, F] of a whole graph."""
+    """Â X [N, F] of a whole graph, computed in float64."""
     from scipy.sparse import coo_array
 
     roots = scales(graph)
     first, second = graph.edges
     weights = np.concatenate([roots[first] * roots[second]] * 2 + [roots**2])
     nodes = np.arange(len(roots))
-    rows, columns = (np.concatenate([one, other, nodes]) for one, other in ((first, second), (second, first)))
-    spread = coo_array((weights, (rows, columns)), shape=(len(nodes), len(nodes))).tocsr()
-    return np.asarray(spread @ graph.features.astype(np.float64), np.float32)
+    rows, ends = (np.concatenate([one, other, nodes]) for one, other in ((first, second), (second, first)))
+    spread = coo_array((weights, (rows, ends)), shape=(len(nodes), len(nodes))).tocsr()
+    found = np.empty_like(graph.features)
+    width = max(1, BLOCK // len(nodes))
+    for start in range(0, found.shape[1], width):
+        columns = slice(start, start + width)
+        found[:, columns] = spread @ graph.features[:, columns].astype(np.float64)
+    return found
 
 
 def scales(graph: NodeGraph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

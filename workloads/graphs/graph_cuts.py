@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,21 +14,31 @@ from raysim.workloads.graphs.graph_set import Integers
 def communities(edges: Integers, nodes: int, seed: int) -> list[Integers]:
     """Find communities of large modularity with the Louvain method of networkx (Blondel et al. 2008).
 
+    The last two answers are kept: the methods of a study cut the same graph with the same seed one after another.
+
     Args:
         edges: [2, E], each undirected edge once.
         nodes: N; one without an edge is a community of its own.
         seed: of the order in which nodes are visited.
 
     Returns:
-        Nodes of each community in ascending order; communities by their first node.
+        Nodes of each community in ascending order; communities by their first node. The arrays are read-only.
     """
+    return [*_communities(np.asarray(edges, np.int64).tobytes(), nodes, seed)]
+
+
+@lru_cache(maxsize=2)
+def _communities(edges: bytes, nodes: int, seed: int) -> tuple[Integers, ...]:
+    """The same, of the bytes of the edges."""
     import networkx
 
     graph = networkx.Graph()
     graph.add_nodes_from(range(nodes))
-    graph.add_edges_from(edges.T.tolist())
-    found = networkx.community.louvain_communities(graph, seed=seed)
-    return sorted((np.array(sorted(members), np.int64) for members in found), key=lambda members: int(members[0]))
+    graph.add_edges_from(np.frombuffer(edges, np.int64).reshape(2, -1).T.tolist())
+    parts = [np.array(sorted(part), np.int64) for part in networkx.community.louvain_communities(graph, seed=seed)]
+    for part in parts:
+        part.flags.writeable = False
+    return tuple(sorted(parts, key=lambda members: int(members[0])))
 
 
 def grouped(parts: Sequence[Integers], clients: int, slack: int) -> Integers:

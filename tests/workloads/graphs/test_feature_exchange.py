@@ -65,6 +65,12 @@ def node_edges(folder: Path, clients: int) -> tuple[Any, Any]:
     return federation.graph.edges, federation.owners
 
 
+def test_sums_of_features_do_not_depend_on_how_many_are_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = spread_features(by_hand().graph)
+    monkeypatch.setattr("raysim.workloads.graphs.feature_exchange.BLOCK", 1)
+    assert spread_features(by_hand().graph).tobytes() == whole.tobytes()
+
+
 def test_one_hop_sends_sums_of_nodes_outside_and_receives_those_of_the_border() -> None:
     """Client 0's node 0 has the neighbors 1, 2 and 3 of client 1; a row of five features is 20 bytes."""
     edges, owners = np.array([[0, 0, 0], [1, 2, 3]]), np.array([0, 1, 1, 1])

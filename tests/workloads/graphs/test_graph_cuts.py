@@ -38,6 +38,14 @@ def test_communities_are_the_cliques() -> None:
     ]
 
 
+def test_communities_of_equal_arguments_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = cliques(3, 4)
+    first = communities(edges, 12, seed=7)
+    monkeypatch.setattr("networkx.community.louvain_communities", None)
+    second = communities(edges.copy(), 12, seed=7)
+    assert all(one is other for one, other in zip(first, second, strict=True)) and not first[0].flags.writeable
+
+
 def test_pieces_go_round_as_in_fedsage() -> None:
     """12 nodes, 3 clients, s = 4, δ = 2: pieces have at most 2 nodes, a client less than 6, and at 4 it is full."""
     parts = [np.arange(5), np.arange(5, 9), np.arange(9, 12)]  # pieces of 2, 2, 1; 2, 2; 2, 1
