@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,19 @@ class Command:
     workers: int | None
     """How many cells run side by side; None: not said."""
     cells_on: Where = "processes"
+    written: tuple[Path, ...] = ()
+    """The study file of a grid, and its folder before it, as far as they were not there before this command."""
+
+    @contextmanager
+    def refused(self) -> Iterator[None]:
+        """Where the block raises a user's mistake, what was written is taken back: the command can be given again."""
+        try:
+            yield
+        except ConfigError:
+            for path in reversed(self.written):
+                with suppress(OSError):  # other files are in the folder
+                    path.rmdir() if path.is_dir() else path.unlink()
+            raise
 
 
 def read(argv: Sequence[str] | None, description: str) -> Command:
@@ -102,6 +116,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     refusing(parser, argv)
     known, rest = parser.parse_known_args(argv)
     path = Path(rest.pop(0)) if rest and not rest[0].startswith("-") else None
+    written: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = tuple(known.trust)
     if path is not None:
         given = [f"--{name}" for name in OF_GRIDS if getattr(known, name)]
@@ -112,9 +127,10 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     elif known.output is None:
         raise ConfigError("--output FOLDER is missing: the folder that keeps the grid's study file, cells and table.")
     else:
+        written = tuple(one for one in (known.output, known.output / FILE) if not one.exists())
         path = _made(known.output, _study(known, rest))
         trusted += (known.output,)  # what the file names stands on the command line
-    return Command(path, trusted, known.table_only, known.workers, known.cells_on)
+    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written)
 
 
 def count_of(option: str, text: str, least: int = 1) -> int:

@@ -15,7 +15,7 @@ from raysim.studies import failures
 from raysim.studies.checks import check_cell, check_measures
 from raysim.studies.command import Command
 from raysim.studies.computing import compute, load_ahead
-from raysim.studies.study_file import Study, read
+from raysim.studies.study_file import Cell, Study, read
 from raysim.studies.tables import load_packages, place_of_table, unmeasured, values, write_table
 
 FIRST = 60.0
@@ -43,21 +43,8 @@ def carry_out(request: Command) -> Answer:
     Raises:
         RaysimError: the study has a mistake.
     """
-    study = read(request.study, request.trusted)
-    for note in study.notes:
-        print(f"note: {note}", file=sys.stderr)
-    cells = list(study.cells())
-    for cell in cells:
-        check_cell(cell)
-    missing = [cell for cell in cells if not cell.path.exists()]
-    lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
-    print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
-    place_of_table(study)
-    run = [] if request.table_only else missing
-    if run:
-        load_ahead(run, request.workers, request.cells_on)
-        check_measures(study)
-        load_packages(study)
+    with request.refused():
+        study, run = _read(request)
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():
@@ -78,6 +65,26 @@ def carry_out(request: Command) -> Answer:
         said = "failed cells, which a repeat runs again:\n" + "\n".join(failed)
         return Answer(told=_told(study, found), error=said, code=FAILED)
     return Answer(told=_told(study, found))
+
+
+def _read(request: Command) -> tuple[Study, list[Cell]]:
+    """The study, checked, and the cells that are to be run."""
+    study = read(request.study, request.trusted)
+    for note in study.notes:
+        print(f"note: {note}", file=sys.stderr)
+    cells = list(study.cells())
+    for cell in cells:
+        check_cell(cell)
+    missing = [cell for cell in cells if not cell.path.exists()]
+    lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
+    print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
+    place_of_table(study)
+    run = [] if request.table_only else missing
+    if run:
+        check_measures(study)
+        load_ahead(run, request.workers, request.cells_on)
+        load_packages(study)
+    return study, run
 
 
 def _told(study: Study, found: Values) -> dict[str, Any]:

@@ -91,6 +91,16 @@ def test_a_grid_of_the_command_line_is_a_study_file(tmp_path: Path, capsys: pyte
     assert "study.yaml is another study" in capsys.readouterr().err
 
 
+def test_a_grid_with_a_mistake_leaves_nothing_and_can_be_given_again(tmp_path: Path) -> None:
+    words = [*WORDS, "--output", str(tmp_path / "grid"), "--model", "logistic"]
+    assert study.main([*words, "--measure", "acuracy"]) == 2
+    assert study.main([*words, "--measure", "auc"]) == 2  # which no cell is sure to have
+    assert not (tmp_path / "grid").exists()
+    assert study.main([*words, "--table-only"]) == 0
+    assert study.main([*words, "--table-only", "--measure", "acuracy"]) == 2
+    assert (tmp_path / "grid" / "study.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
