@@ -5,6 +5,7 @@
 
 *proof*: W1 to W3 of ``benchmarks.rounds`` with ``--proof none``, with the default and with ``--proof clients``.
 *portable*: the networks of W1 (of two clients), W2, P3 (of five clients) and P4 with and without ``--engine.portable``.
+*caps*: W1 (of two clients) and W2 with each of its variables by itself, which says where its cost comes from.
 
 Every variant is a process of its own, which computes its clients one after another with one thread. The processes
 train their first rounds at the same time, and from then on a round each in turns, one process at a time; each turn
@@ -29,6 +30,7 @@ import pandas as pd
 from benchmarks.rounds import data, environments
 from benchmarks.rounds.running import ROOT
 from benchmarks.rounds.task import WORKLOADS, Task
+from raysim.comparison.differences import quantile
 from raysim.portable import VARIABLES
 
 PROOF = {
@@ -37,6 +39,8 @@ PROOF = {
     "clients": ("--engine.proof", "clients"),
 }
 PORTABLE = {"default": (), "portable": ("--engine.portable", "true")}
+CAPS: Mapping[str, Sequence[str]] = {"default": (), **dict.fromkeys(VARIABLES, ())}
+"""Each cap by itself, which a process has that is named by it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,10 @@ class Comparison:
     options: Sequence[str] = ()
 
 
+HEADER = (
+    "| | workload | variant | processor seconds a round | ratio | mean [95 %] | least to most | at most |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
 LITTLE = {"rounds": 1.02}
 COMPARISONS = (
     Comparison("proof", "W1", "CNN", PROOF, LITTLE, 3),
@@ -62,6 +70,8 @@ COMPARISONS = (
     Comparison("portable", "W2", "MLP", PORTABLE, {"portable": 2.5}, 20),
     Comparison("portable", "P3", "LSTM", PORTABLE, {}, 5, ("--schedule.sampling_rate", "0.005")),
     Comparison("portable", "P4", "GIN", PORTABLE, {}, 5),
+    Comparison("caps", "W1", "CNN", CAPS, {}, 5, ("--schedule.sampling_rate", "0.1")),
+    Comparison("caps", "W2", "MLP", CAPS, {}, 20),
 )
 
 
@@ -75,6 +85,7 @@ class Variant:
         environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
         if "--engine.portable" in words:
             environment |= VARIABLES
+        environment |= {cap: value for cap, value in VARIABLES.items() if cap == name}
         command = [sys.executable, "-m", "benchmarks.trust_cost_round", str(place / f"{name}.json")]
         pipe, self._log = subprocess.PIPE, (place / f"{name}.log").open("w+")
         self.process = subprocess.Popen(
@@ -138,24 +149,25 @@ def line(comparison: Comparison, found: pd.DataFrame, name: str) -> str:
     seconds, ratio = statistics.median(own["seconds"]), own["ratio"]
     cells = [comparison.what, f"{comparison.workload}, {comparison.network}", name, f"{seconds:.3f}"]
     if name == next(iter(comparison.variants)):
-        cells += ["", "", ""]
+        cells += [""] * 4
     else:
-        most = comparison.most.get(name)
-        cells += [f"{statistics.median(ratio):.3f}", f"{ratio.min():.3f} to {ratio.max():.3f}", f"{most or ''}"]
+        most, mean = comparison.most.get(name), ratio.mean()
+        half = quantile(len(ratio)) * ratio.std() / len(ratio) ** 0.5
+        cells += [f"{statistics.median(ratio):.3f}", f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]"]
+        cells += [f"{ratio.min():.3f} to {ratio.max():.3f}", f"{most or ''}"]
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--what", nargs="+", choices=["proof", "portable"], default=["proof", "portable"])
+    parser.add_argument("--what", nargs="+", choices=["proof", "portable", "caps"], default=["proof", "portable"])
     parser.add_argument("--workloads", nargs="+", choices=["W1", "W2", "W3", "P3", "P4"])
     parser.add_argument("--turns", type=int, help="rounds of each variant; by default from 3 to 30, by workload")
     parser.add_argument("--cache", type=Path, default=environments.CACHE, help="folder of the data")
     parser.add_argument("--rows", type=Path, help="write every round to this CSV file")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    print("| | workload | variant | processor seconds a round | ratio | least to most | at most |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print(HEADER, flush=True)
     tables = []
     for comparison in COMPARISONS:
         if comparison.what not in options.what or comparison.workload not in (options.workloads or WORKLOADS):

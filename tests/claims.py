@@ -11,6 +11,7 @@ KEPT_NOT = re.compile(r"20\d\d-\d\d-\d\d[^.]*?not kept as rows|not kept as rows[
 GUARDED = (
     *("benchmarks.spectral", "benchmarks.method_costs", "benchmarks.agreement"),  # tests/test_result_tables.py
     "benchmarks.attack",  # tests/test_result_tables.py
+    "benchmarks.trust_cost",  # tests/test_trust_page.py
     "tests.portable_digests",  # tests/test_portable_digests.py
     "benchmarks.published",  # tests/test_result_tables.py
     *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_result_tables.py

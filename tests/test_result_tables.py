@@ -64,7 +64,9 @@ def test_every_row_belongs_to_a_study() -> None:
     others = {STARTUP, SPECTRAL_COST, POPULATION, CLIENT_TASKS, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
     others.add(STUDY_CELLS)
     others |= {published.ROWS, study_costs.ROWS}
-    others |= {RESULTS / name for name in ("forgeries.csv", "verified-runs.csv")}  # tests/test_trust_page.py
+    others |= {
+        RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
+    }  # tests/test_trust_page.py
     others.add(RESULTS / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set(RESULTS.glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
     rows = set(RESULTS.rglob("*.csv")) - others

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchmarks import trust_cost
 from tests.attack.forgeries import COMPUTED, FOLDER
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -40,3 +41,12 @@ def test_the_counts_are_what_the_commands_wrote() -> None:
     (actors,) = set(runs["actors"])
     assert f"{(runs['found'] == 'equal').sum()} of {len(runs)} were equal" in PAGE
     assert actors == 2 and "on two client actors" in PAGE
+
+
+def test_the_costs_are_what_the_benchmark_wrote() -> None:
+    rows = pd.read_csv(DOCS / "results" / "trust-cost.csv")
+    made = [trust_cost.HEADER]
+    for one in trust_cost.COMPARISONS:
+        own = rows[(rows["what"] == one.what) & (rows["workload"] == one.workload)]
+        made += [trust_cost.line(one, own, name) for name in one.variants if len(own)]
+    assert "\n".join(made) in PAGE

@@ -33,4 +33,7 @@ def test_each_turn_begins_with_another_variant_and_ratios_are_of_one_turn(monkey
     assert dict(zip(zip(found["variant"], found["turn"], strict=True), found["ratio"], strict=True)) == {
         ("a", 1): 1.0, ("b", 1): 1.5, ("a", 2): 1.0, ("b", 2): 1.25,
     }  # fmt: skip
-    assert line(comparison, found, "b") == "| proof | W1, CNN | b | 4.000 | 1.375 | 1.250 to 1.500 | 1.5 |"
+    assert (
+        line(comparison, found, "b")
+        == "| proof | W1, CNN | b | 4.000 | 1.375 | 1.375 [-0.213, 2.963] | 1.250 to 1.500 | 1.5 |"
+    )
