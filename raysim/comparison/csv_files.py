@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from raysim.comparison.table import Page
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.folder_files import without_controls
 
 
 def files(content: Page) -> dict[str, str]:
@@ -30,11 +32,22 @@ def write(path: Path, content: Page) -> list[Path]:
     return written
 
 
+FORMULA = re.compile(r"\s*[=+\-@]")
+"""How a text begins that a spreadsheet takes for a formula, and would compute."""
+
+
 def text(records: Sequence[Mapping[str, object]]) -> str:
-    """Records as CSV, with a column for each name that one of them has."""
+    """Records as CSV, with a column for each name that one of them has; a text like a formula has a ' before it."""
     names = dict.fromkeys(name for record in records for name in record)
     target = io.StringIO()
     writer = csv.DictWriter(target, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    writer.writerows({name: _plain(value) for name, value in record.items()} for record in records)
     return target.getvalue()
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    value = without_controls(value)  # a reader takes a lone carriage return for the end of a row
+    return f"'{value}" if FORMULA.match(value) else value

@@ -9,6 +9,7 @@ import itertools
 import re
 
 from raysim.comparison.table import Entry, Page, Table
+from raysim.storage.folder_files import without_controls
 
 SIGNS = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -44,7 +45,7 @@ MARKUP = re.compile(r"\*\*(?P<bold>[^*]+)\*\*|\*(?P<emphasis>[^*]+)\*")
 
 def page(content: Page, label: str) -> str:
     r"""All tables, each as a float with caption and label, ``\ref{tab:LABEL}``, and their origin as comments."""
-    lines = [r"% \usepackage{booktabs}", *(f"% {line}" for line in content.origin)]
+    lines = [r"% \usepackage{booktabs}", *(f"% {without_controls(line)}" for line in content.origin)]
     for table in content.tables:
         lines += ["", *_float(content, table, label)]
     return "\n".join(lines) + "\n"
@@ -52,7 +53,7 @@ def page(content: Page, label: str) -> str:
 
 def escaped(text: str) -> str:
     """Plain text as LaTeX."""
-    return "".join(SIGNS.get(sign, sign) for sign in text)
+    return "".join(SIGNS.get(sign, sign) for sign in without_controls(text))
 
 
 def _float(content: Page, table: Table, label: str) -> list[str]:

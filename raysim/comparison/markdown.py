@@ -1,13 +1,16 @@
-"""A page of tables as Markdown."""
+"""A page of tables as Markdown, in which names are text: no HTML, no link, no further cell."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from raysim.comparison.table import Entry, Head, Page, Table
+from raysim.storage.folder_files import without_controls
 
 WIDTH = 120
 """Length of a line of text."""
+TAG = re.compile("<(?=[A-Za-z/!?])")
 
 
 def page(content: Page) -> str:
@@ -28,8 +31,13 @@ def table(content: Table) -> str:
     return "\n".join([*lines, *(f"\n{_wrapped(note)}" for note in content.notes)])
 
 
+def as_text(text: str) -> str:
+    """Text that may hold foreign names, in one line, of which a reader makes no HTML, link or picture."""
+    return TAG.sub("&lt;", without_controls(text)).replace("](", "]\\(")
+
+
 def _line(texts: list[str]) -> str:
-    escaped = (text.replace("|", "\\|") for text in texts)
+    escaped = (as_text(text).replace("\\|", "\\\\|").replace("|", "\\|") for text in texts)
     return f"| {' | '.join(escaped)} |"
 
 
@@ -44,4 +52,4 @@ def _text(entry: Entry) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(as_text(text), WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -57,7 +57,7 @@ class Comparison:
         target = Path(path)
         if target.suffix == ".csv":
             return csv_files.write(target, self.page)
-        texts = {".md": f"# {self.page.title}\n\n{self.markdown}\n", ".tex": self.latex}
+        texts = {".md": f"# {markdown.as_text(self.page.title)}\n\n{self.markdown}\n", ".tex": self.latex}
         if target.suffix not in texts:
             raise ConfigError(f"{target}: not allowed. Allowed: a name that ends in .md, .tex or .csv.")
         write_atomically(target, texts[target.suffix].encode())
@@ -190,7 +190,8 @@ def _notes(results: Sequence[RunResult], settings: Sequence[Setting], outcomes: 
     notes = []
     workloads = sorted({part_name("workload", result.config, result.summary) for result in results})
     if len(workloads) > 1:
-        notes.append(f"The runs have different workloads ({', '.join(workloads)}): their accuracies do not compare.")
+        named = one_line(", ".join(workloads))
+        notes.append(f"The runs have different workloads ({named}): their accuracies do not compare.")
     lengths = sorted({len(result.rounds) for result in results})
     if len(lengths) > 1:
         notes.append(f"The runs have {', '.join(map(str, lengths))} rounds: their last values do not compare.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
+from shlex import quote as quoted
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -109,6 +110,8 @@ def crate_of(
         root["author"] = agent
     taken: set[str] = set()
     names = places or [folder.resolve().name for folder in folders]
+    if unfit := [name for name in names if not name.isprintable()]:
+        raise ConfigError(f"{unfit[0]!a} is no name for a folder of a crate. Rename it.")
     actions = [_RunEntities(crate, run, _place(own, taken)).add(agent) for run, own in zip(runs, names, strict=True)]
     root["mentions"] = _plain(actions)
     return crate
@@ -207,7 +210,7 @@ class _RunEntities:
             return "raysim simulated federated learning with these settings. The run has no proof."
         return (
             "raysim simulated federated learning with these settings. Check the files against the proof, or with --all "
-            f"compute all of it again: python -m raysim.verify '{self._place}' --head {self._run.head}"
+            f"compute all of it again: python -m raysim.verify {quoted(self._place)} --head {self._run.head}"
         )
 
     def _entity(self, identifier: str, properties: Mapping[str, Any]) -> ContextEntity:

@@ -16,7 +16,7 @@ from raysim.errors import ResultsError
 from raysim.monitor import status_file
 from raysim.storage.folder_files import is_there
 from raysim.storage.proof_file import PROOF_NAME
-from raysim.storage.run_record import read_facts, read_run_config, read_summary, run_title
+from raysim.storage.run_record import read_environment, read_run_config, read_summary, run_title
 from raysim.verification.folder_check import FolderCheck
 from raysim.workloads.data_sets.catalog import DATA_SETS, DataSet
 from raysim.workloads.naming import data_name
@@ -61,7 +61,7 @@ class RunFacts:
             check = FolderCheck.whole(folder)
             open_there = {name: value for name, value in settings.items() if name in MAY_CHANGE}
             head, settings = check.verdict.head, {**check.settings, **open_there}
-        return cls(folder, head, settings, config, summary, read_facts(folder, "environment.json", lambda found: None))
+        return cls(folder, head, settings, config, summary, read_environment(folder))
 
     @property
     def title(self) -> str:
@@ -76,13 +76,17 @@ class RunFacts:
     @property
     def ended(self) -> str:
         """When the run came to its end, in ISO 8601, to the second."""
-        updated = status_file.read(self.folder).get("updated") or (self.folder / "summary.json").stat().st_mtime
-        return datetime.fromtimestamp(updated, UTC).isoformat(timespec="seconds")
+        made = (self.folder / "summary.json").stat().st_mtime
+        try:
+            ended = datetime.fromtimestamp(status_file.read(self.folder).get("updated") or made, UTC)
+        except (OverflowError, ValueError, OSError):  # no moment that a calendar has
+            ended = datetime.fromtimestamp(made, UTC)
+        return ended.isoformat(timespec="seconds")
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
         """Versions of what computed it, by name: Python, and packages; raysim's with its commit, as PEP 440 has it."""
-        found = {name: str(version) for name, version in (self.environment.get("versions") or {}).items() if version}
+        found = {name: str(version) for name, version in self.environment.get("versions", {}).items() if version}
         if commit := self.environment.get("commit"):
             changed = ".changed" if self.environment.get("dirty") else ""
             found["raysim"] = f"{found.get('raysim', '0')}+g{commit}{changed}"
@@ -113,13 +117,19 @@ class RunFacts:
         return {name: value for name, value in numbers.items() if not isinstance(value, bool) and name not in _TOLD}
 
     def files(self) -> Iterator[Path]:
-        """The files that stand for the run, in the order of their names, relative to its folder."""
+        """The files that stand for the run, in the order of their names, relative to its folder.
+
+        Raises:
+            ResultsError: a name is not UTF-8, so that no list of files can have it.
+        """
         for path in sorted(self.folder.rglob("*")):
             name = path.relative_to(self.folder)
+            if not str(name).isprintable():  # nor a line end, which would end a line of the list
+                raise ResultsError(f"{self.folder}: {str(name)!a} is no name for a file of a crate. Rename it.")
             if path.is_file() and str(name) not in LEFT_OUT and path.suffix != ".partial":
                 yield name
 
 
 def as_text(value: object) -> str:
     """A setting's value as a command line has it: numbers and words plain, lists as JSON."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -15,7 +15,7 @@ from raysim.judge.refusals import Refusal, of_one
 from raysim.storage.folder_files import is_there
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_folder import RunFolder, is_run
-from raysim.storage.run_record import read_facts, read_summary
+from raysim.storage.run_record import read_environment, read_summary
 from raysim.storage.untrusted_files import UnreadableFileError, read_text
 from raysim.verification.folder_check import FolderCheck
 
@@ -62,7 +62,7 @@ class Run:
     @cached_property
     def environment(self) -> Mapping[str, Any]:
         """Versions, commit and processor that it was made with; empty where the folder does not say."""
-        return read_facts(self.folder, "environment.json", lambda found: None)
+        return read_environment(self.folder)
 
     @cached_property
     def partition(self) -> str:
@@ -77,7 +77,9 @@ class Run:
     @property
     def samples(self) -> dict[int, int]:
         """Client → its training samples, of all clients that took part; these numbers are in the proof."""
-        table = self.clients.drop_duplicates("client")
+        if not {"client", "samples"} <= set(self.clients):
+            return {}
+        table = self.clients.drop_duplicates("client").dropna(subset=["samples"])
         return dict(zip(table["client"].astype(int), table["samples"].astype(int), strict=True))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from raysim.comparison.markdown import as_text
 from raysim.config.options import show
 from raysim.config.run_config import flatten
 from raysim.paper.collected import Paper
@@ -23,7 +24,7 @@ def page(paper: Paper) -> str:
         "runs' folders say. What they cannot say is left to the authors.",
     ]
     for heading, questions in QUESTIONS.items():
-        lines += [f"## {heading}", *(f"**{question}** {answer(paper)}" for question, answer in questions)]
+        lines += [f"## {heading}", *(f"**{question}** {as_text(answer(paper))}" for question, answer in questions)]
     return "\n\n".join(lines) + "\n"
 
 
@@ -42,9 +43,11 @@ def _complexity(paper: Paper) -> str:
 
 def _statistics(paper: Paper) -> str:
     facts, table = paper.first.facts, paper.first.result.clients
-    shares = table.drop_duplicates("client")["samples"] if "samples" in table else None
-    samples = "" if shares is None else f", {number(shares.sum())} training samples in all ({_range(shares.tolist())})"
-    return f"{facts.data}: {counted(facts.summary['clients'], 'client')}{samples}; `partition.csv` has every client."
+    known = {"client", "samples"} <= set(table)
+    shares = table.drop_duplicates("client")["samples"].dropna().tolist() if known else []
+    samples = f", {number(sum(shares))} training samples in all ({_range(shares)})" if shares else ""
+    clients = counted(int(facts.summary.get("clients") or 0), "client")
+    return f"{facts.data}: {clients}{samples}; `partition.csv` has every client."
 
 
 def _range(values: Sequence[float]) -> str:

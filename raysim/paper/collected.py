@@ -14,6 +14,7 @@ from raysim.crate.run_facts import RunFacts
 from raysim.errors import ConfigError
 from raysim.results.measures import Measure
 from raysim.results.result import RunResult, load_result
+from raysim.storage.folder_files import without_controls
 from raysim.storage.run_record import part_name
 
 
@@ -31,7 +32,7 @@ class PaperRun:
     @property
     def seed(self) -> int:
         """The root of its random streams."""
-        return int(self.facts.summary.get("seed", 0))
+        return int(self.facts.summary.get("seed") or 0)
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,10 @@ def collect(folders: Sequence[Path], title: str, measures: Sequence[Measure]) ->
         for result in setting.runs:
             own = facts[result.folder]
             method = part_name("method", result.config, result.summary)
-            row = setting.label if len(settings) > 1 else method
-            runs.append(PaperRun(row, f"{_plain(row)}-seed{own.summary.get('seed', 0)}", own, result))
+            row = setting.label if len(settings) > 1 else without_controls(method)
+            runs.append(PaperRun(row, f"{_plain(row)}-seed{int(own.summary.get('seed') or 0)}", own, result))
     methods = ", ".join(dict.fromkeys(part_name("method", run.result.config, run.result.summary) for run in runs))
-    return Paper(title or f"{methods} on {runs[0].facts.data}", measures, runs)
+    return Paper(without_controls(title or f"{methods} on {runs[0].facts.data}"), measures, runs)
 
 
 def _plain(text: str) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,13 +21,15 @@ from raysim.config.options import show
 from raysim.config.run_config import flatten
 from raysim.errors import ConfigError
 from raysim.paper.collected import Paper, PaperRun
-from raysim.storage.folder_files import is_there, read_bytes
+from raysim.storage.untrusted_files import UnreadableFileError, read_text
 
 if TYPE_CHECKING:
     import mlcroissant
 
 CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 PARTITION = "partition.csv"
+PARTITION_BYTES = 2**24
+"""Largest one that is described."""
 UNLICENSED = "No license is stated: ask the publisher of the data before you use it."
 DIGITS = "https://scikit-learn.org/stable/datasets/toy_dataset.html#optical-recognition-of-handwritten-digits-dataset"
 
@@ -50,7 +53,7 @@ def described(paper: Paper, license: str = "") -> str:
 
     run = paper.first
     data = run.facts.published
-    partition = read_bytes(run.facts.folder / PARTITION) if is_there(run.facts.folder / PARTITION) else b""
+    partition = _partition(run.facts.folder / PARTITION)
     context = mlcroissant.Context(conforms_to=CONFORMS)
     made = " (made up by raysim)" if run.facts.summary.get("synthetic") else ""
     with _quiet():
@@ -70,6 +73,18 @@ def described(paper: Paper, license: str = "") -> str:
             return json.dumps(metadata.to_json(), indent=1, ensure_ascii=False, default=str) + "\n"
         except mlcroissant.ValidationError as error:
             raise ConfigError(f"the data of {run.facts.folder} cannot be described as Croissant: {error}") from error
+
+
+def _partition(path: Path) -> bytes:
+    """The table of the clients' samples; empty where there is none, or where it is no such table."""
+    try:
+        text = read_text(path, PARTITION_BYTES, own=True)
+        lines = [*csv.reader(io.StringIO(text, newline=""), strict=True)]
+    except (OSError, UnreadableFileError, csv.Error):
+        return b""
+    names = lines[0] if lines else []
+    plain = all(re.fullmatch(r"\w[\w.+ -]{0,99}", name) for name in names) and len(set(names)) == len(names)
+    return text.encode() if plain and all(len(line) == len(names) for line in lines) else b""
 
 
 def check(path: Path) -> int:

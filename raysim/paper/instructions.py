@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from raysim.comparison.markdown import as_text
 from raysim.config import registry
 from raysim.config.run_config import flatten
 from raysim.paper.collected import Paper, PaperRun
 from raysim.report.settings_line import repeat_command, settings_line
+from raysim.storage.environment import PACKAGES
 from raysim.units import counted
 
 CONTENTS = {
@@ -30,9 +32,9 @@ def readme(paper: Paper, source: str) -> str:
     """
     run = paper.first
     seeds = {row: ", ".join(str(one.seed) for one in own) for row, own in paper.rows.items()}
-    rows = "\n".join(f"- {row}: seeds {own}" for row, own in seeds.items())
+    rows = "\n".join(f"- {as_text(row)}: seeds {own}" for row, own in seeds.items())
     listed = "\n".join(f"| `{name}` | {text} |" for name, text in CONTENTS.items())
-    return f"""# {paper.title}
+    return f"""# {as_text(paper.title)}
 
 {counted(len(paper.runs), "run")} of [raysim](requirements.txt), which simulates federated learning:
 
@@ -51,7 +53,7 @@ def readme(paper: Paper, source: str) -> str:
 
 def _repeat(run: PaperRun, source: str) -> str:
     """The three commands, or why there are none."""
-    if why := unrepeatable(run):
+    if why := as_text(unrepeatable(run)):
         return f"{why} The folder can still be checked: `python -m raysim.verify {run.place}`."
     fetch = list[str]()
     if (data := run.facts.published) is not None:
@@ -94,11 +96,12 @@ def commands(paper: Paper) -> str:
     """Every run with its settings in a line, the command line that repeats it, and the head of its proof."""
     parts = ["# Commands of all runs"]
     for run in paper.runs:
-        line = unrepeatable(run) or repeat_command(run.facts.config) or "Its settings hold signs that do not print."
-        shown = f"```sh\n{line}\n```" if line.startswith("python") else line
+        command, why = repeat_command(run.facts.config), as_text(unrepeatable(run))
+        line = command or "Its settings hold signs that do not print."
+        shown = why or (f"```sh\n{line}\n```" if command else line)
         parts += [
             f"## {run.place}",
-            settings_line(run.facts.config, run.facts.summary),
+            as_text(settings_line(run.facts.config, run.facts.summary)),
             shown,
             f"Or `python -m raysim.launch --config {run.place}/config.yaml --output again`. "
             f"Head of its proof: `{run.facts.head or 'none'}`.",
@@ -107,18 +110,31 @@ def commands(paper: Paper) -> str:
 
 
 def requirements(paper: Paper, source: str) -> str:
-    """The packages of the first run as pip installs them.
+    """The packages of the first run as pip installs them, of those that raysim's folders name.
+
+    Nothing vouches for ``environment.json``: a package that it names beside these stays out, as installing one runs it.
 
     Args:
         source: where raysim is installed from; empty: its version from a package index.
     """
-    versions: dict[str, Any] = dict(paper.first.facts.environment.get("versions") or {})
+    versions: dict[str, Any] = dict(paper.first.facts.environment.get("versions", {}))
     raysim = versions.pop("raysim", None)
     commit = paper.first.facts.environment.get("commit")
     lines = [f"# Python {paper.first.facts.environment.get('python')}, commit {commit or 'not known'} of raysim"]
-    own = source if source.startswith("./") else f"raysim @ {source}" if source else f"raysim=={raysim}"
+    own = (
+        source
+        if source.startswith("./")
+        else f"raysim @ {source}"
+        if source
+        else f"raysim=={raysim}"
+        if raysim
+        else "raysim"
+    )
     lines.append(own)
-    lines += [f"{name}=={version.partition('+')[0]}" for name, version in versions.items() if version]
+    for name, version in versions.items():
+        if version:
+            known = "" if name in PACKAGES else "# not a package that raysim needs: "
+            lines.append(f"{known}{name}=={version.partition('+')[0]}")
     return "\n".join(lines) + "\n"
 
 

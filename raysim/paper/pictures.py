@@ -15,7 +15,7 @@ CURVES = ("curves.svg", "curves.pdf")
 def write_tables(paper: Paper, folder: Path) -> None:
     """``table.md``, ``table.tex`` and ``table.csv``, the last one with its differences, tests and runs beside it."""
     page = paper.page()
-    write_atomically(folder / "table.md", f"# {paper.title}\n\n{markdown.page(page)}\n".encode())
+    write_atomically(folder / "table.md", f"# {markdown.as_text(paper.title)}\n\n{markdown.page(page)}\n".encode())
     write_atomically(folder / "table.tex", latex.page(page, "runs").encode())
     csv_files.write(folder / "table.csv", page)
 

@@ -14,7 +14,8 @@ from typing import Any
 from raysim.portable import VARIABLES
 from raysim.version import __version__
 
-_PACKAGES = ("ray", "torch", "torchvision", "torch-geometric", "numpy", "scipy", "pandas")
+PACKAGES = ("ray", "torch", "torchvision", "torch-geometric", "numpy", "scipy", "pandas")
+"""Packages whose versions are recorded."""
 _SOURCES = ("raysim", "actors", "aggregators", "workloads", "pyproject.toml")
 
 
@@ -26,7 +27,7 @@ def environment() -> dict[str, Any]:
         "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
         "cpu": _processor(),
         "cpu_count": os.cpu_count(),
-        "versions": {"raysim": __version__} | {name: _version(name) for name in _PACKAGES},
+        "versions": {"raysim": __version__} | {name: _version(name) for name in PACKAGES},
         "caps": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         **_own_commit(),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,10 @@ _FLAGS: dict[str, int] = {
 }
 _IN_PLACE = ("ab", "r+b", "wb")
 ADVICE = "A run's folder holds none: put the file itself there, or take the link away."
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+"""Signs of control, of line ends and of writing from the right, and halves of signs, which no file can hold."""
+DEEPEST = 32
+"""Folders in folders of a run's folder: a run makes three, and a tracker's own files a few more."""
 
 
 class LinkError(OSError):
@@ -41,16 +46,19 @@ def check_links(folder: Path, advice: str = ADVICE) -> None:
         advice: the sentence that says what to do.
 
     Raises:
-        ResultsError: there is one; the message names it.
+        ResultsError: there is one; the message names it. Or folders lie in one another deeper than ``DEEPEST``.
     """
-    waiting = [str(folder)]
+    waiting = [(str(folder), 0)]
     while waiting:
-        with suppress(NotADirectoryError, FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
+        place, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise ResultsError(f"{harmless(str(folder))} has folders in one another, more than {DEEPEST} deep.")
+        with suppress(NotADirectoryError, FileNotFoundError, PermissionError), os.scandir(place) as entries:
             for entry in entries:
                 if entry.is_symlink():
                     raise ResultsError(f"{harmless(entry.path)} is a link, which is neither read nor written. {advice}")
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    waiting.append((entry.path, depth + 1))
 
 
 @contextmanager
@@ -137,6 +145,11 @@ def _explain(error: OSError, name: str, place: int) -> None:
 def printable(text: str) -> str:
     """Text that may come from a foreign file, as a terminal may show it: control characters are written out."""
     return "".join(sign if sign.isprintable() or sign in "\n\t" else ascii(sign)[1:-1] for sign in text)
+
+
+def without_controls(text: str) -> str:
+    """Text that may hold foreign names, as a file holds it: line ends and signs that steer a terminal are spaces."""
+    return _CONTROLS.sub(" ", text)
 
 
 def harmless(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,16 @@ _SECTIONS: Mapping[str, Any] = {
     "output": str,
 }
 _NUMBER = (int, float, type(None))
+LONGEST = 300
+"""Most signs of a text in environment.json."""
+_PACKAGE, _VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}"), re.compile("[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
+_COMMIT = re.compile("[0-9a-f]{1,64}")
+_ENVIRONMENT: Mapping[str, Any] = {
+    **dict.fromkeys(("date", "python", "platform", "cpu", "commit"), (str, type(None))),
+    **dict.fromkeys(("versions", "caps"), dict),
+    "cpu_count": (int, type(None)),
+    "dirty": (bool, type(None)),
+}
 _SUMMARY: Mapping[str, Any] = {
     "method": str,
     "workload": str,
@@ -64,6 +75,33 @@ def read_summary(folder: Path) -> dict[str, Any]:
         ResultsError: it cannot be read as one.
     """
     return read_facts(folder, "summary.json", partial(check_types, expected=_SUMMARY))
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """The facts in a run's ``environment.json``, which nothing vouches for; empty if there is none.
+
+    Texts are short and printable, and names and versions of packages are such: they get into lists that pip reads.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
+    return read_facts(folder, "environment.json", _check_environment)
+
+
+def _check_environment(found: dict[str, Any]) -> None:
+    check_types(found, _ENVIRONMENT)
+    for section in ("versions", "caps"):
+        check_types(found.get(section, {}), dict.fromkeys(found.get(section, {}), (str, type(None))))
+    texts = [(name, found.get(name)) for name in ("date", "python", "platform", "cpu", "commit")]
+    for name, text in [*texts, *found.get("caps", {}).items()]:
+        if text is not None and not (len(text) <= LONGEST and text.isprintable()):
+            raise UnreadableFileError(f"{name} is no short text of one line")
+    packages = {**found.get("versions", {}), "Python": found.get("python")}
+    for name, version in packages.items():
+        if not _PACKAGE.fullmatch(name) or not _VERSION.fullmatch(version or "0"):
+            raise UnreadableFileError(f"versions names {name[:40]!a} {str(version)[:40]!a}, which is no package")
+    if not _COMMIT.fullmatch(found.get("commit") or "0"):
+        raise UnreadableFileError("commit is none")
 
 
 def read_facts(folder: Path, name: str, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

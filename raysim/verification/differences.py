@@ -18,7 +18,7 @@ from raysim.storage.checkpoint_digests import read_digests
 from raysim.storage.environment import environment
 from raysim.storage.origin import kept_checkpoints
 from raysim.storage.pytree import Array
-from raysim.storage.run_record import read_facts
+from raysim.storage.run_record import read_environment
 from raysim.storage.state_files import read_pair
 from raysim.verification.folder_check import TABLES, FolderCheck, Texts
 from raysim.verification.verdict import Difference
@@ -58,15 +58,14 @@ def first_difference(check: FolderCheck, folder: Path, rounds: Iterable[int]) ->
 def explanations(folder: Path) -> list[str]:
     """Differences between the machine that a run was made on, by its environment.json, and this one."""
     try:
-        before = read_facts(folder, "environment.json", lambda found: None)
+        before = read_environment(folder)
     except ResultsError:
         return ["machine, perhaps: environment.json cannot be read"]
     now = environment()
     pairs = [(name, before.get(name), now[name]) for name in ("python", "platform", "cpu", "commit", "dirty")]
-    versions = before.get("versions")
-    old: Mapping[str, Any] = versions if isinstance(versions, dict) else {}
+    old: Mapping[str, Any] = before.get("versions", {})
     pairs += [(name, old.get(name), version) for name, version in now["versions"].items()]
-    if isinstance(caps := before.get("caps"), dict):  # runs of earlier versions did not record them
+    if (caps := before.get("caps")) is not None:  # runs of earlier versions did not record them
         pairs += [(name, caps.get(name), now["caps"].get(name)) for name in VARIABLES]
     return [f"{name}: {new or 'not set'}, in the run {was or 'not set'}" for name, was, new in pairs if was != new]
 
