@@ -71,7 +71,7 @@ def check_names(
     Raises:
         ConfigError: the first name that is neither raysim's own, nor named, nor in a trusted file.
     """
-    if _is_trusted(file, trusted):
+    if is_trusted(file, trusted):
         return
     for kind in registry.KINDS:
         name = settings.get(f"{kind}.name")
@@ -105,7 +105,7 @@ def check_calls(
         ConfigError: the file names a cluster's address (other than ``local`` and ``auto``), turns the download of data
             on or names an observer of its own, and is not trusted.
     """
-    if _is_trusted(file, trusted):
+    if is_trusted(file, trusted):
         return
     folder = f"or --trust {file.parent} for files in that folder"
     address = settings.get(ADDRESS)
@@ -134,7 +134,7 @@ def check_calls(
 def without_download(settings: Mapping[str, object], file: Path, trusted: Sequence[Path] = ()) -> dict[str, object]:
     """The settings for a look at a run folder: its data is what is on this machine, unless the folder is trusted."""
     kept = dict(settings)
-    return kept if DOWNLOAD not in kept or _is_trusted(file, trusted) else kept | {DOWNLOAD: False}
+    return kept if DOWNLOAD not in kept or is_trusted(file, trusted) else kept | {DOWNLOAD: False}
 
 
 def given_calls(names: Iterable[str]) -> list[str]:
@@ -157,7 +157,8 @@ def _typed(value: object) -> str:
     return "true" if value is True else str(value)
 
 
-def _is_trusted(file: Path, trusted: Sequence[Path]) -> bool:
+def is_trusted(file: Path, trusted: Sequence[Path]) -> bool:
+    """Whether a file lies in a folder that the user trusts."""
     place = file.resolve()
     return any(place.is_relative_to(path.resolve()) for path in trusted)
 

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from raysim.errors import ResultsError
-from raysim.storage.atomic_files import append_whole
+from raysim.storage.atomic_files import append_whole, write_atomically
+from raysim.storage.folder_files import is_there
+from raysim.storage.untrusted_files import UnreadableFileError, read_text
 from raysim.studies.command import keep_request
 
 UTILITIES, REQUEST = "utilities.csv", "request.yaml"
 _HEADER = "clients,utility"
+LARGEST = 2**26
+"""Bytes of a table that is read: a million coalitions of ten clients."""
 
 
 class KeptUtilities:
@@ -29,14 +33,17 @@ class KeptUtilities:
     def __init__(self, folder: Path, request: Mapping[str, Any]) -> None:
         self._path, self._request = folder / UTILITIES, request
         self.known: dict[frozenset[int], float] = {}
-        if (folder / REQUEST).exists() or self._path.exists():
+        if is_there(folder / REQUEST) or is_there(self._path):
             self._claim()
-        text = self._path.read_text() if self._path.exists() else ""
+        try:
+            text = read_text(self._path, LARGEST, own=True) if is_there(self._path) else ""
+        except (OSError, UnreadableFileError) as error:
+            raise ResultsError(f"{self._path} is no table of utilities: {error}") from error
         whole = text[: text.rfind("\n") + 1]  # a kill tears the last line
         if not whole:
             self._path.unlink(missing_ok=True)
         elif whole != text:
-            self._path.write_text(whole)
+            write_atomically(self._path, whole.encode())
         for number, line in enumerate(whole.splitlines()[1:], start=2):
             clients, _, utility = line.partition(",")
             try:
@@ -46,9 +53,9 @@ class KeptUtilities:
 
     def keep(self, coalition: frozenset[int], utility: float) -> None:
         """Add a line."""
-        if not self._path.exists():
+        if not is_there(self._path):
             self._claim()  # not before: what never had a utility, a measure with a slip say, may not take the folder
-            self._path.write_text(f"{_HEADER}\n")
+            write_atomically(self._path, f"{_HEADER}\n".encode())
         append_whole(self._path, f"{' '.join(map(str, sorted(coalition)))},{utility!r}\n".encode())
 
     def _claim(self) -> None:

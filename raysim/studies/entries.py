@@ -49,6 +49,8 @@ class Context:
     """Facts that the values of a study file are checked against."""
 
     file: Path
+    trusted: bool = False
+    """Whether it may name places anywhere."""
     own: dict[str, Column] = field(default_factory=dict)
     """Columns of the rounds table that the file declares itself, as methods report them; once measures are read."""
 
@@ -114,14 +116,20 @@ def read_measure(name: object, info: ValidationInfo) -> Measure:
         raise ValueError(str(error)) from error
 
 
+def place_in(info: ValidationInfo, path: str, suffix: str = "") -> Path:
+    """The place that a value names, as of :func:`raysim.studies.places.place`."""
+    context = context_of(info)
+    return place(context.file, path, suffix, trusted=context.trusted)
+
+
 def _picture_place(path: str, info: ValidationInfo) -> Path:
-    return place(context_of(info).file, path, ".png")
+    return place_in(info, path, ".png")
 
 
 def _picture_file(path: str, info: ValidationInfo) -> Path:
     if not path.endswith(KINDS):
         raise ValueError(f"{path!r} is not allowed. Allowed: a path that ends in {', '.join(KINDS)}.")
-    return place(context_of(info).file, path)
+    return place_in(info, path)
 
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
@@ -137,7 +145,8 @@ PictureFile = Annotated[Path, BeforeValidator(_picture_file)]
 
 def file_name(text: str) -> str:
     """A row's or column's name as part of a file's name."""
-    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+    name = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+    return name if name.strip(".") else ""  # ".." is another folder
 
 
 def mistake(file: Path, key: str, text: str) -> ConfigError:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysim.comparison.table import Entry, Head, Table
+from raysim.errors import ConfigError
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.folder_files import without_controls
 from raysim.studies.places import text_of
 
 if TYPE_CHECKING:
@@ -64,9 +66,16 @@ def failures(study: Study) -> list[Failure]:
 
 
 def read(cell: Cell) -> Failure:
-    """The failure of a cell that has the row of one."""
-    row = next(csv.DictReader(io.StringIO(text_of(place(cell)) or "", newline="")))
-    return Failure(cell, int(row["round"]), row["reason"])
+    """The failure of a cell that has the row of one.
+
+    Raises:
+        ConfigError: what is there is no such row.
+    """
+    try:
+        row = next(csv.DictReader(io.StringIO(text_of(place(cell)) or "", newline="")), {})
+        return Failure(cell, int(row["round"]), without_controls(row["reason"]))
+    except (csv.Error, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"{place(cell)}: it is no row of a failed cell. Remove it to run the cell again.") from error
 
 
 def table(failed: list[Failure]) -> Table:

@@ -29,10 +29,10 @@ from raysim.studies.entries import (
     context_of,
     flat_options,
     or_empty,
+    place_in,
     read_measure,
 )
 from raysim.studies.pictures import HeatMap, Picture
-from raysim.studies.places import place
 from raysim.units import UNITS
 
 
@@ -122,7 +122,7 @@ class Choose(Entry):
 def _file_place(suffix: str, path: object, info: ValidationInfo) -> Path:
     if not isinstance(path, str):
         raise ValueError(f"{path!r} is not allowed. Allowed: text.")
-    return place(context_of(info).file, path, suffix)
+    return place_in(info, path, suffix)
 
 
 Latex = Annotated[Path, BeforeValidator(partial(_file_place, ".tex"))]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysim.errors import ConfigError
+from raysim.storage.csv_table import TEXT_COLUMNS
 from raysim.storage.folder_files import LinkError, check_links, harmless, open_file
 from raysim.storage.untrusted_files import UnreadableFileError, read_text
 
@@ -22,22 +23,28 @@ MAX_TEXT_BYTES = 2**22
 ADVICE = "Put the file or folder itself there, or name another place."
 
 
-def place(study: Path, named: str, suffix: str = "") -> Path:
+def place(study: Path, named: str, suffix: str = "", *, trusted: bool = False) -> Path:
     """The absolute path of what a study file names, which counts from the file's folder; nothing need be there.
 
     Links on the way to the study file are the user's own and are followed; those on the way from there are not.
 
     Args:
         suffix: how the name must end, so that a study's page or picture replaces no file of another kind.
+        trusted: it may be any place of this machine; otherwise one in the folder above the study's, ``../results`` say.
 
     Raises:
-        ConfigError: it ends otherwise; or a link, or something else than a regular file or folder, is there, on the way
-            there, or in the folder that is there.
+        ConfigError: it ends otherwise, or lies where it may not; or a link, or something else than a regular file or
+            folder, is there, on the way there, or in the folder that is there.
     """
     folder = study.parent.resolve()
     found = Path(os.path.normpath(folder / named))
     if not found.name.endswith(suffix):
         raise ConfigError(f"{study}: {named} is not allowed. Allowed: a path that ends in {suffix}.")
+    if not (trusted or found.is_relative_to(folder.parent)):
+        raise ConfigError(
+            f"{study} writes {harmless(str(found))}, which is not in {folder.parent}, and a file alone cannot ask for "
+            f"that. If you want it, add --trust {study.parent}; or name another place."
+        )
     shared = Path(os.path.commonpath([folder, found]))
     inner = [found] if Path(named).is_absolute() else [one for one in (found, *found.parents) if shared in one.parents]
     for path in reversed(inner):
@@ -68,13 +75,18 @@ def cell_table(path: Path) -> pd.DataFrame:
     """The kept rounds table of a cell, at ``RESULTS/COLUMN/NAME.csv``.
 
     Raises:
-        ConfigError: it or its folder is a link, or it is no regular file with a table.
+        ConfigError: it or its folder is a link, or it is no regular file with a table of rounds.
     """
     import pandas as pd
 
     try:
         with open_file(path, inner=1) as file, BufferedReader(file) as content:
-            return pd.read_csv(content)
+            found = pd.read_csv(content)
+        plain = {str(name): pd.api.types.is_numeric_dtype(found[name]) for name in found}
+        words = [name for name, is_number in plain.items() if not is_number and name not in TEXT_COLUMNS]
+        if words:
+            raise ValueError(f"its column {words[0][:40]!a} holds no numbers")
+        return found
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

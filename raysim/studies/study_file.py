@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from raysim.comparison.outcomes import Pairing
 from raysim.config import registry
-from raysim.config.config_file import OBSERVER, check_calls, check_names, read_plain
+from raysim.config.config_file import OBSERVER, check_calls, check_names, is_trusted, read_plain
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
 from raysim.results.measures import Measure, find
@@ -136,7 +136,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     Raises:
         ConfigError: it cannot be read, or something in it is unknown, missing, or of a wrong kind.
     """
-    file, context = _validated(path)
+    file, context = _validated(path, is_trusted(path, trusted))
     measures = {find(name, context.own): given.title or name for name, given in file.measures.items()}
     columns = file.columns or {"": ColumnEntry()}
     rows, notes, choice = _rows(path, file, [own.options for own in columns.values()], trusted)
@@ -144,8 +144,8 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     study = Study(
         path,
         file.title,
-        place(path, file.results),
-        place(path, file.table, ".md"),
+        place(path, file.results, trusted=context.trusted),
+        place(path, file.table, ".md", trusted=context.trusted),
         file.base,
         {name: own.options for name, own in columns.items()},
         {name: own.options for name, own in rows.items()},
@@ -193,9 +193,9 @@ def _rows(
     return {name: RowEntry.model_validate(own) for name, own in found.options.items()}, found.notes, choice
 
 
-def _validated(path: Path) -> tuple[StudyFile, Context]:
+def _validated(path: Path, trusted: bool) -> tuple[StudyFile, Context]:
     """The file's keys and values, each by itself as it must be."""
-    context = Context(path)
+    context = Context(path, trusted)
     try:
         data = read_plain(path, f"{path}: there is no such file (looked in {Path.cwd()}).")
         return StudyFile.model_validate(data, context=context), context

@@ -11,6 +11,7 @@ from raysim.cli.interruption import Interruption
 from raysim.comparison.outcomes import Values
 from raysim.config.answering import Answer
 from raysim.errors import FAILED, RaysimError
+from raysim.storage.folder_files import printable
 from raysim.studies import failures
 from raysim.studies.checks import check_cell, check_measures
 from raysim.studies.command import Command
@@ -71,13 +72,13 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     """The study, checked, and the cells that are to be run."""
     study = read(request.study, request.trusted)
     for note in study.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(printable(f"note: {note}"), file=sys.stderr)
     cells = list(study.cells())
     for cell in cells:
         check_cell(cell)
     missing = [cell for cell in cells if not cell.path.exists()]
     lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
-    print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
+    print(printable(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}"), flush=True)
     place_of_table(study)
     run = [] if request.table_only else missing
     if run:
