@@ -210,8 +210,8 @@ def kept_noise(folder: RunFolder) -> float | None:
     """The noise multiplier that was found for ``privacy.epsilon`` when the run began; all its checkpoints have it."""
     for path in checkpoint.newest_first(folder.checkpoints):
         try:
-            found: float | None = checkpoint.read_manifest(path)["facts"].get(NOISE)
-            return found
+            found = checkpoint.read_manifest(path)["facts"].get(NOISE)
+            return found if isinstance(found, float) else None
         except CheckpointError:  # is told where the state is read
             continue
     return None
@@ -237,7 +237,10 @@ def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
     manifest = checkpoint.read_manifest(path)
     facts: dict[str, Any] = manifest["facts"]
     number = manifest["round"]
-    before, now = facts["settings"], compared(config)
+    tables, before = facts.get("tables", {}), facts.get("settings", {})
+    if not {"rounds.csv", "clients.csv"} <= tables.keys() or type(before.get(ROUNDS)) is not int:
+        raise DamagedError(f"damaged: {path}: it does not say of which tables and settings it is")
+    now = compared(config)
     changed = [
         f"{name}: {before[name]} → {now[name]}"
         for name in before.keys() & now.keys()

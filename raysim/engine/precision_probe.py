@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from raysim.config.run_config import with_sections
+from raysim.errors import DamagedError
 from raysim.exchange.pool_protocol import Job, results_of
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.folder_files import is_there, read_bytes
+from raysim.storage.folder_files import is_there
+from raysim.storage.untrusted_files import read_json
 from raysim.training.gradients import autocast
 
 if TYPE_CHECKING:
@@ -58,10 +60,16 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
         fast = seconds["bf16"] < GAIN * seconds["float32"]
         found = {"precision": "bf16" if fast else "float32", "milliseconds_a_step": milliseconds}
         write_atomically(record, json.dumps(found, indent=2).encode())
-    found = json.loads(read_bytes(record))
-    times = ", ".join(f"{name} {value}" for name, value in found["milliseconds_a_step"].items())
-    note(f"trains in {found['precision']} (milliseconds a step: {times})")
-    return with_sections(config, training=dataclasses.replace(config.training, precision=found["precision"]))
+    try:
+        kept = read_json(record)
+        choice = kept["precision"]
+        times = ", ".join(f"{name} {value}" for name, value in kept["milliseconds_a_step"].items())
+        if choice not in CHOICES:
+            raise ValueError(f"{str(choice)[:40]!a} is no number format")
+    except (OSError, LookupError, ValueError, TypeError, AttributeError) as error:
+        raise DamagedError(f"damaged: {record}: {error}") from error
+    note(f"trains in {choice} (milliseconds a step: {times})")
+    return with_sections(config, training=dataclasses.replace(config.training, precision=choice))
 
 
 @dataclasses.dataclass(frozen=True)

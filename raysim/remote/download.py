@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +21,10 @@ from raysim.units import byte_count
 
 T = TypeVar("T")
 _ATTEMPTS = 3
+
+
+class _GoneError(Exception):
+    """A block is not there any more; unlike an error of the operating system it says nothing of this machine's disk."""
 
 
 def patiently(store: Store, action: Callable[[], T]) -> T:
@@ -57,7 +61,7 @@ def download(store: Store, folder: Path, wanted: Callable[[str], bool] = lambda 
             raise ResultsError(f"{store.address} is no run folder: there is no state of a run.")
         try:
             _bring(store, states[-1], folder, wanted)
-        except FileNotFoundError:  # a newer state has taken its place meanwhile
+        except _GoneError:  # a newer state has taken its place meanwhile
             continue
         write_origins(folder, [states[-1].name])
         return states[-1]
@@ -91,12 +95,24 @@ def _is(file: StoredFile, path: Path) -> bool:
 
 def _write(store: Store, file: StoredFile, folder: Path) -> None:
     path = folder / file.name
-    data = b"".join(_block(store, digest, file.name) for digest in file.blocks)
-    if len(data) != file.bytes:
-        raise DamagedError(f"damaged: {store.address}: {file.name} has {len(data)} bytes, {file.bytes} were written.")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, data)
+    write_atomically(path, _blocks(store, file))
+
+
+def _blocks(store: Store, file: StoredFile) -> Iterator[bytes]:
+    """The blocks of a file, one in memory at a time, as many bytes as its state says."""
+    sizes = file.sizes()
+    for digest in file.blocks:
+        try:
+            data = _block(store, digest, file.name)
+        except FileNotFoundError as error:
+            raise _GoneError from error
+        if len(data) != sizes[digest]:
+            raise DamagedError(
+                f"damaged: {store.address}: {file.name} has not the {file.bytes} bytes that were written."
+            )
+        yield data
 
 
 def _block(store: Store, digest: str, name: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -17,10 +17,12 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system that mean that no room is left."""
 
 
-def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_atomically(path: Path, data: bytes | Iterable[bytes], *, durable: bool = True) -> None:
     """Write the whole file or, after a kill or on a full disk, leave the one that was there before.
 
     Args:
+        data: the content, or its parts one after another, of which only one is in memory; an error of theirs leaves
+            the old file too.
         durable: waits until the data is on the disk, so that it also survives a loss of power.
     """
     partial = path.name + ".partial"
@@ -29,7 +31,8 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(partial, flags, 0o666, dir_fd=place), "wb") as file:
-                file.write(data)
+                for part in (data,) if isinstance(data, bytes) else data:
+                    file.write(part)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())

@@ -26,6 +26,7 @@ from raysim.storage.client_shards import EARLIER, SELECTION, STEM, ClientFiles, 
 from raysim.storage.folder_files import open_file, read_bytes
 from raysim.storage.pytree import JSON
 from raysim.storage.state_files import INNER, client_name, damaged, packed, read_pair, shards, write_pair
+from raysim.storage.table_marks import checked_facts
 from raysim.storage.tree_template import unpack
 from raysim.units import byte_count
 
@@ -159,14 +160,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
             name: {"sha256": str(entry["sha256"]), "bytes": int(entry["bytes"])}
             for name, entry in manifest["files"].items()
         }
-        for name in files:
-            if not is_state_file(name):
-                raise ValueError(f"it names {name[:80]!a}, which is no file of a checkpoint")
+        if (wrong := next((name for name in files if not is_state_file(name)), None)) is not None:
+            raise ValueError(f"it names {wrong[:80]!a}, which is no file of a checkpoint")
         match = _NAME.fullmatch(path.name)
         if match and int(match[1]) != manifest["round"]:
             raise ValueError(f"it is of round {manifest['round']}")
-        return {"round": int(manifest["round"]), "facts": dict(manifest["facts"]), "files": files}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return {"round": int(manifest["round"]), "facts": checked_facts(manifest["facts"]), "files": files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise damaged(path / MANIFEST, reason) from error
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 TEXT_COLUMNS = (*columns.texts(), "lane", "stage", "phase")
 """Columns of text; all other columns hold numbers."""
+MOST_COLUMNS = 4096
+"""More columns than a run can have; a page or a plot of a foreign table would take hours with a million of them."""
 
 
 class Table:
@@ -137,6 +139,8 @@ class Table:
             return pandas.DataFrame()
         if "round" not in columns:
             raise ResultsError(f"{self.path} is damaged: line 1 names no column round")
+        if len(columns) > MOST_COLUMNS:
+            raise ResultsError(f"{self.path} is damaged: line 1 names {len(columns):,} columns")
         lines = list(self._lines())
         for place, line in enumerate(lines, start=2):
             found = len(cells(line)) if b'"' in line else line.count(b",") + 1

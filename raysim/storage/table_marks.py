@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from raysim.storage.untrusted_files import check_types
 
 
 class RowDigest:
@@ -34,6 +36,22 @@ class RowDigest:
 
 NO_ROWS = RowDigest().mark(())
 """The mark of a table that has no rows yet."""
+_OF_TABLE: Mapping[str, type] = {"columns": list, "rows": int, "sha256": str}
+_OF_PROOF: Mapping[str, type] = {"lines": int, "head": str}
+
+
+def checked_facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a checkpoint; ValueError unless settings and marks in them have their types, whoever wrote them."""
+    facts = dict(found)
+    check_types(facts, {"tables": dict, "settings": dict})
+    marks = facts.get("tables", {})
+    check_types(marks, dict.fromkeys(marks, dict))
+    for name, mark in marks.items():
+        types = _OF_PROOF if "lines" in mark else _OF_TABLE
+        check_types(mark, types)
+        if mark.keys() != types.keys() or mark.get("rows", mark.get("lines")) < 0:
+            raise ValueError(f"{name[:80]!a} has no mark")
+    return facts
 
 
 def bare(line: bytes) -> bytes:
@@ -52,7 +70,8 @@ def cells(line: bytes) -> list[str]:
 def number(line: bytes, position: int) -> int:
     """The whole number in a cell of a line; -1 if there is none."""
     found = cells(line)
-    return int(found[position]) if position < len(found) and found[position].isdecimal() else -1
+    text = found[position] if position < len(found) else ""
+    return int(text) if text.isdecimal() and len(text) < 19 else -1
 
 
 def first_fault(lines: Sequence[bytes], columns: Sequence[str], rows: int) -> str:

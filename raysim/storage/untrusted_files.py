@@ -24,6 +24,8 @@ MAX_JSON_BYTES = 2**24
 MAX_DEPTH = 32
 MAX_VALUES = 100_000
 """Largest number of values of a YAML document, aliases written out: a few lines can stand for billions."""
+MAX_DIGITS = 100
+"""Most signs of a whole number: Python cannot write one of thousands of digits, nor make a float of it."""
 
 
 class UnreadableFileError(ValueError):
@@ -90,9 +92,13 @@ def read_json(path: Path) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise UnreadableFileError(f"not valid JSON: it holds {constant}")
 
+    def whole(digits: str) -> int:
+        _check_digits(digits)
+        return int(digits)
+
     text = read_text(path, MAX_JSON_BYTES, own=True)
     try:
-        found = json.loads(text, parse_constant=refuse)
+        found = json.loads(text, parse_constant=refuse, parse_int=whole)
     except RecursionError as error:
         raise UnreadableFileError("not valid JSON: it is nested too deep") from error
     except UnreadableFileError:
@@ -140,6 +146,13 @@ def _check_size(root: Node) -> None:
         elif isinstance(node, yaml.MappingNode):
             _check_keys(node)
             waiting.extend(part for pair in node.value for part in pair)
+        elif node.tag == "tag:yaml.org,2002:int":
+            _check_digits(node.value)
+
+
+def _check_digits(text: str) -> None:
+    if len(text) > MAX_DIGITS:
+        raise UnreadableFileError(f"it holds a whole number of {len(text)} signs, more than {MAX_DIGITS}")
 
 
 def _check_keys(mapping: Node) -> None:

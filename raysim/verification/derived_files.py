@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysim.storage.folder_files import read_bytes
+from raysim.workloads.files.parquet_files import read_parquet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,10 +26,8 @@ def agree(stored: object, value: object) -> bool:
 
 
 def same(path: Path, frame: DataFrame) -> bool:
-    """Whether a Parquet file holds this table."""
-    import pandas
-
+    """Whether a Parquet file, of a folder without links, holds this table; one that unpacks to too much does not."""
     try:
-        return bool(pandas.read_parquet(io.BytesIO(read_bytes(path))).equals(frame))
+        return bool(read_parquet(path, rows=len(frame)).to_pandas().equals(frame))
     except Exception:  # whatever a reader of a damaged file may raise
         return False

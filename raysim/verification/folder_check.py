@@ -8,6 +8,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_summary
 from raysim.storage.state_digest import digest_of_digests
 from raysim.units import counted
+from raysim.verification.chain import is_chain, told
 from raysim.verification.derived_files import agree, same
 from raysim.verification.verdict import Difference, Verdict
 
@@ -80,19 +82,19 @@ class FolderCheck:
             return found
         if not self.summary and len(self.entries) < 2:
             raise ResultsError(f"{self.path}: the run ended within its first round: there is nothing to check")
-        if not self._is_chain():
+        if not is_chain(self.entries):
             found.differences.append(Difference(PROOF_NAME, "its lines are not settings, rounds 1, 2, 3 … and an end"))
             return found
         found.head = self.entries[-1].head
         if head and head != found.head:
             found.differences.append(Difference(PROOF_NAME, f"its head is {found.head}, not {head}, as was published"))
-        found.differences += self._settings()
-        found.differences += self._origin()
+        found.differences += told(CONFIG_NAME, self._settings)
+        found.differences += told(ORIGIN_NAME, self._origin)
         for name in TABLES:
-            found.differences += self._table(name)
-        found.differences += self._checkpoints()
-        found.differences += self._model()
-        found.differences += self._derived()
+            found.differences += told(f"{name}.csv", partial(self._table, name))
+        found.differences += told("checkpoints", self._checkpoints)
+        found.differences += told(MODEL_NAME, self._model)
+        found.differences += told("summary.json", self._derived)
         found.differences.sort(key=lambda difference: difference.round or 0)
         return found
 
@@ -104,7 +106,8 @@ class FolderCheck:
         """
         self.summary = read_summary(self.path)
         self.entries = read_proof(self.path / PROOF_NAME, torn=not self.summary)
-        self.rounds = {entry.content["round"]: entry for entry in self.entries if "round" in entry.content}
+        numbered = [entry for entry in self.entries if type(entry.content.get("round")) is int]
+        self.rounds = {entry.content["round"]: entry for entry in numbered}
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -129,15 +132,6 @@ class FolderCheck:
         """The line of the end; None of a run that has not ended."""
         last = self.entries[-1].content
         return last if "end" in last else None
-
-    def _is_chain(self) -> bool:
-        contents = [entry.content for entry in self.entries]
-        if len(contents) < 2:
-            return False
-        rounds = contents[1:-1] if "end" in contents[-1] else contents[1:]
-        last = contents[-1].get("end", len(rounds))
-        numbered = [content.get("round") for content in rounds] == [*range(1, len(rounds) + 1)]
-        return isinstance(contents[0].get("settings"), dict) and numbered and last == len(rounds) > 0
 
     def _settings(self) -> Iterator[Difference]:
         """config.yaml, beside the settings in the proof."""
@@ -208,6 +202,8 @@ class FolderCheck:
         reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
         try:
             columns = next(reader, [])
+            if len(set(columns)) < len(columns):
+                raise ValueError("line 1 names a column twice")
             for cells in reader:
                 if len(cells) != len(columns):
                     raise ValueError(f"line {reader.line_num} has {len(cells)} cells, line 1 {len(columns)}")

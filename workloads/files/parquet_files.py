@@ -13,13 +13,17 @@ PART_BYTES = 2**26
 """Bytes that are read at a time, as far as rows are no larger."""
 
 
-def read_parquet(path: Path) -> Any:
+def read_parquet(path: Path, rows: int | None = None) -> Any:
     """All rows of a Parquet file as a ``pyarrow.Table``.
+
+    Args:
+        path: the file.
+        rows: how many there must be; None: any number.
 
     Raises:
         OSError: it is not there or not a regular file.
-        ValueError, pyarrow.ArrowException: it is damaged, takes more memory than a file of its size may, or has two
-            columns of one name.
+        ValueError, pyarrow.ArrowException: it is damaged, takes more memory than a file of its size may, has two
+            columns of one name, or another number of rows.
     """
     import pyarrow
     from pyarrow import parquet
@@ -29,6 +33,8 @@ def read_parquet(path: Path) -> Any:
         source.seek(0)
         file = parquet.ParquetFile(source)
         schema = file.schema_arrow
+        if rows is not None and file.metadata.num_rows != rows:
+            raise ValueError(f"it has {file.metadata.num_rows} rows, not {rows}")
         if repeated := [name for name in dict.fromkeys(schema.names) if schema.names.count(name) > 1]:
             raise ValueError(f"the column {repeated[0]!r} is there twice")
         columns = [file.schema.column(number) for number in range(len(file.schema))]

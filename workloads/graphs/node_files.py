@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.array_files import array_members, read_member
 from raysim.workloads.files.array_pickles import unpickled
+from raysim.workloads.files.regular_files import open_regular
 from raysim.workloads.files.table_files import listed
 from raysim.workloads.graphs.graph_set import Floats, Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, NodeGraph, check_size, node_graph
@@ -76,7 +77,7 @@ def read_nodes(path: Path) -> NodeGraph:
 
 
 def _npz(path: Path) -> NodeGraph:
-    with zipfile.ZipFile(path) as archive:
+    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
         members = array_members(archive)
         arrays = {name: read_member(archive, member) for name, member in members.items()}
     form = next((form for form, names in FORMS.items() if names[0] in arrays), "")

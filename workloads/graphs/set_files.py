@@ -45,7 +45,7 @@ class SetFiles:
                     return None
                 with open_regular(path) as content:
                     return _limited(gzip.GzipFile(fileobj=content) if path.suffix == ".gz" else content)
-            with zipfile.ZipFile(self.place) as archive:
+            with open_regular(self.place) as packed, zipfile.ZipFile(packed) as archive:
                 members = {f"{self.name}/{file}", file} & set(archive.namelist())
                 return _limited(archive.open(max(members))) if members else None
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:

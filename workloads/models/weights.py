@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.regular_files import open_regular
 from raysim.workloads.models.classifier import Classifier
 
 
@@ -70,6 +71,7 @@ def read_state(file: str) -> dict[str, Tensor]:
     """The named tensors of a .safetensors file, or of a state dict by torch.save; WorkloadError if it has none."""
     path = Path(file).expanduser()
     try:
+        open_regular(path).close()  # both readers would wait for a pipe
         state = (
             load_file(path)
             if path.suffix == ".safetensors"
