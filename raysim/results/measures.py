@@ -31,6 +31,8 @@ GAINS: Mapping[str, Column] = {
     "tuned_local_gain_share": Column("percent", "largest"),
 }
 """Measures that pair a run with one of ``--method local``, client by client."""
+WHOLE_RUNS = ("cost", "gain")
+"""How measures are summed up that have no value in each round."""
 TAIL = 10
 """Judged rounds that a ``tail_`` measure is the mean of."""
 

@@ -17,6 +17,7 @@ from raysim.config.command_line import given_options
 from raysim.config.config_file import read_plain
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
+from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
 from raysim.studies.computing import Where
 
@@ -163,7 +164,7 @@ def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
         "table": "table.md",
         "latex": "table.tex",
         "csv": "table.csv",
-        "curves": {"path": ["curves.svg", "curves.pdf"], "measure": measures[0], "against": "round"},
+        "curves": {"path": ["curves.svg", "curves.pdf"], "measure": _drawn(measures), "against": "round"},
         "base": given_options(rest, combinations),
         "grid": axes,
         **choose,
@@ -171,6 +172,15 @@ def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
         "measures": {name: name.replace("_", " ") for name in measures},
         "statistics": True,
     }
+
+
+def _drawn(measures: Sequence[str]) -> str:
+    """The measure of the curves: the first that rounds have, accuracy where none is such a one."""
+    for name in measures:
+        with suppress(ConfigError):  # it is refused as a measure of the table
+            if find(name).how not in WHOLE_RUNS:
+                return name
+    return "accuracy"
 
 
 def _axis(text: str) -> tuple[str, list[Any]]:

@@ -17,6 +17,7 @@ from raysim.comparison.differences import quantile
 from raysim.config.nearest import did_you_mean
 from raysim.report.canvas import LIGHT, new_figure
 from raysim.results.costs import running_costs
+from raysim.results.measures import WHOLE_RUNS, Measure
 from raysim.studies.entries import Entry, Measured, PictureFile
 from raysim.units import scale
 
@@ -47,6 +48,12 @@ def _known_cost(against: str) -> str:
     return against
 
 
+def _of_rounds(measure: Measure) -> Measure:
+    if measure.how in WHOLE_RUNS:
+        raise ValueError(f"{measure.name!r} is not allowed: it has one value a run. Allowed: a column of rounds.csv.")
+    return measure
+
+
 def _as_list(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
@@ -56,7 +63,7 @@ class Curves(Entry):
 
     path: Annotated[list[PictureFile], Field(min_length=1), BeforeValidator(_as_list)]
     """One file or several, each of the kind that its name ends in."""
-    measure: Measured
+    measure: Annotated[Measured, AfterValidator(_of_rounds)]
     against: Annotated[str, AfterValidator(_known_cost)]
 
 

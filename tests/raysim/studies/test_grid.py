@@ -8,7 +8,7 @@ import pytest
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.studies import study_file
+from raysim.studies import command, study_file
 from tests.raysim.small_study import TEXT, keep
 
 GRID = TEXT[: TEXT.index("columns:")] + "seeds: [0, 1]\nmeasures: {accuracy: last}\n"
@@ -89,6 +89,17 @@ def test_a_grid_of_the_command_line_is_a_study_file(tmp_path: Path, capsys: pyte
     assert study.main(words) == 0  # the same again goes on
     assert study.main([*words, "--rounds", "3"]) == 2
     assert "study.yaml is another study" in capsys.readouterr().err
+
+
+def test_curves_show_the_first_measure_that_rounds_have(tmp_path: Path) -> None:
+    for number, (first, drawn) in enumerate((("tail_loss", "tail_loss"), ("rounds_to_0.5", "loss"))):
+        words = [*WORDS, "--output", str(tmp_path / str(number)), "--model", "logistic", "--table-only"]
+        assert study.main([*words, "--measure", first, "--measure", "loss"]) == 0
+        curves = study_file.read(tmp_path / str(number) / "study.yaml").curves
+        assert curves is not None and curves.measure.name == drawn
+    assert command._drawn(["local_gain"]) == "accuracy"
+    with pytest.raises(ConfigError, match="'local_gain' is not allowed: it has one value a run"):
+        read(tmp_path, "{mu: [1.0]}\ncurves: {path: a.svg, measure: local_gain, against: round}", GRID)
 
 
 def test_a_grid_with_a_mistake_leaves_nothing_and_can_be_given_again(tmp_path: Path) -> None:
