@@ -43,7 +43,7 @@ class Relay(Forwarding):
 
     Args:
         clients: whether who listens there wants ``clients_finished``.
-        side: Ray's processes that begin when the first clients are done.
+        side: Ray's processes that begin after the first clients are done.
     """
 
     def __init__(self, clients: bool, side: SideProcesses | None) -> None:
@@ -55,7 +55,7 @@ class Relay(Forwarding):
         """Queue the call."""
         self.calls.put((name, arguments))
         if self._side is not None and name in ("clients_done", "round_finished"):
-            self._side.go_on()
+            self._side.go_on_soon()
 
 
 def sent_code(config: RunConfig) -> tuple[Any, ...]:
@@ -73,16 +73,19 @@ def signal_handlers() -> dict[int, Any]:
     return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
 
-def run_on_ray(
+def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
     config: RunConfig,
     folder: Path,
     observer: Observer,
+    ended: Callable[[str], None] = lambda status: None,
     *,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
     keep: bool = False,
 ) -> Outcome:
     """Drive a run on Ray; a driver that dies is started again and goes on from its last checkpoint.
+
+    ``ended`` is told the run's status before Ray is let go of.
 
     All calls of Ray's are made by a thread of their own. This one watches it, so that it can end the run whatever
     becomes of Ray. With ``keep`` the next run of this process finds the same Ray (shared_ray.py).
@@ -126,6 +129,7 @@ def run_on_ray(
     sound = False
     try:
         outcome = _wait(future, relay, observer, watch, stop, stopping)
+        ended(outcome.status)
         gone = watch.what_is_gone() if outcome.status == "failed" else ""
         sound = future.done() and not gone
         if not future.done() and not watch.joining:  # where a cluster was not joined, its own advice stands

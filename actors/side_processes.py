@@ -1,4 +1,4 @@
-"""Ray's processes that no client task needs: they begin their work when the first clients are done.
+"""Ray's processes that no client task needs: they begin their work some seconds after the first clients are done.
 
 Ray starts its dashboard, its autoscaler and its reader of workers' logs before it starts any worker, and waits for the
 dashboard. On two cores that is two seconds in which no client trains; the autoscaler also takes a second to end.
@@ -16,6 +16,8 @@ from typing import Any
 
 from raysim.actors.own_ray import LOGS, SIDE, side_processes
 
+AFTER = 3.0
+"""Seconds after the first clients are done when they go on: a run that ends before would only wait for its end."""
 LATEST = 30.0
 """Seconds after Ray is up when they go on even if no client is done, as where data is read or models are large."""
 UP = 60.0
@@ -43,6 +45,7 @@ class SideProcesses:
         self._dashboard = dashboard
         self._held: set[int] = set()
         self._gone_on, self._address = threading.Event(), ""
+        self._timer: threading.Timer | None = None
         self._tell: Callable[[str], None] = lambda address: None
 
     @property
@@ -114,10 +117,17 @@ class SideProcesses:
                     return
                 time.sleep(LOOK)
 
+    def go_on_soon(self) -> None:
+        """Let them begin after some seconds, counted from the first call."""
+        if self._timer is None:
+            self._timer = threading.Timer(AFTER, self.go_on)
+            self._timer.daemon = True
+            self._timer.start()
+
     def go_on(self) -> None:
         """Let them begin."""
         held, self._held = self._held, set()  # two threads may come here at once
-        for number in held:
+        for number in held & side_processes().keys():  # their Ray may have ended since
             with suppress(OSError):
                 os.kill(number, signal.SIGCONT)
         self._gone_on.set()

@@ -6,6 +6,8 @@ Exit codes: 0 finished; 1 the run failed; 2 the request cannot be met (options, 
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import time
@@ -34,6 +36,7 @@ STARTED = time.monotonic()
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, report; returns the exit code."""
+    atexit.register(_leave_garbage)
     code = _reported(sys.argv[1:] if argv is None else list(argv))
     simulation = sys.modules.get("raysim.running.simulation")
     if simulation is not None and simulation.blocked():
@@ -41,6 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _leave_garbage() -> None:
+    """Spare Python its last look for garbage among all modules, which takes as long as ending Ray does.
+
+    Not beside torch: libraries that come with it count what is left then, and complain.
+    """
+    if "torch" not in sys.modules:
+        gc.freeze()
 
 
 def _reported(words: Sequence[str]) -> int:

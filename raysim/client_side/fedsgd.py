@@ -7,8 +7,8 @@ clients is then one gradient,
 
     Σ_k m_k Δ_k = −r (∇ Σ_k m_k f_k(θ) + w θ Σ_k m_k),
 
-that of a single loss over all their samples, instead of a copy of the model, a backward pass and a difference for each:
-0.5 to 0.6 of the time of a small MLP with batches of 50 (docs/profile.md).
+that of a single loss over all their samples, instead of a copy of the model, a backward pass and a difference for each
+(timed by benchmarks/single_step.py).
 
 Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single tasks up to rounding.
 """

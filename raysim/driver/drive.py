@@ -84,11 +84,11 @@ def drive(
         try:
             with drawing:
                 run_through(rounds, notes)
+                _keep(config, rounds)
         except Stopped:
             folder.log(f"stopped after round {rounds.state.round}")
             recorder.ends("stopped")
             return "stopped"
-        _keep(config, rounds)
         recorder.ends("finished")
         return "finished"
 

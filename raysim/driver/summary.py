@@ -1,4 +1,4 @@
-"""The end of a run: summary.json, the curve and the page, beside its tables."""
+"""The end of a run's tables: their Parquet copies and summary.json."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from raysim.config.privacy import NEIGHBORS
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.results.costs import costs_to_accuracies
 from raysim.schedule import planned_intervals
-from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_record import run_title
 from raysim.workloads.federated_data import objective_of
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def conclude(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:
-    """Write summary.json, the Parquet tables and, unless they are not wanted, the curve and the page.
+    """Write the Parquet tables and summary.json; curve and page are drawn by the launching process.
 
     Args:
         folder: its folder, with the tables of all rounds.
@@ -43,13 +41,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         summary |= {"delta": config.privacy.delta, NEIGHBORS: rounds[NEIGHBORS].iloc[-1]}
     if folder.proof.head:
         summary["proof"] = folder.proof.mark()["head"]
-    folder.finish(summary)
-    if not config.pictures:
-        return  # loading and using the plotting library is most of a short run's time
-    from raysim.report import plots, run_page
-
-    write_atomically(folder.path / "curve.png", plots.run_picture(rounds, run_title(plain, summary)))
-    run_page.page(folder.path)
+    folder.finish(summary, rounds)
 
 
 def of_rounds(rounds: DataFrame, metrics: Iterable[str]) -> dict[str, Any]:

@@ -23,8 +23,7 @@ Serving = TypeVar("Serving", contravariant=True)
 SHARED = 16
 """Clients per slot from which on neighbors share remote calls, while the duration of client tasks is not known."""
 CALL_SECONDS = 0.02
-"""Shortest planned call: each call costs 10 ms of processor time, half of it in the driver and the raylet
-(docs/profile.md)."""
+"""Shortest planned call: each call costs some 10 ms of processor time (benchmarks/scaling.py, table calls)."""
 
 RESULT_BYTES = 32 << 20
 """Most bytes that the clients of a chunk return: the results of all calls in flight must fit into memory."""

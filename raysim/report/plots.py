@@ -11,6 +11,7 @@ import numpy as np
 
 from raysim import columns
 from raysim.report.canvas import FILE, LIGHT, MUTED, Form, new_figure, picture_bytes, style
+from raysim.report.margins import place
 from raysim.report.page_svg import page_svg
 from raysim.results.costs import running_costs
 from raysim.units import scale, time_unit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _BARS = 100
 """Largest number of rounds with bars of their own."""
+_SMALL = 9.5
+"""Points of the font of legends and of a second axis."""
 _STYLES = ("-", "--", ":", "-.")
 _GRID = {
     "axes.grid": True,
@@ -29,7 +32,7 @@ _GRID = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "legend.frameon": False,
-    "legend.fontsize": 9.5,
+    "legend.fontsize": _SMALL,
 }
 
 
@@ -63,7 +66,7 @@ def chart_picture(rounds: DataFrame, name: str, form: Form) -> bytes:
     chart = columns.CHARTS[name]
     lines = [line for line in _curves(rounds, name) if len(line.x)]
     with style(_GRID):
-        figure = new_figure(figsize=(form.width, _height(2.6, form)), dpi=150, layout="constrained")
+        figure = new_figure(figsize=(form.width, _height(2.6, form)), dpi=150)
         panel = figure.subplots()
         if chart.stacked:
             _stack(panel, rounds["round"].to_numpy(), lines, form)
@@ -74,6 +77,7 @@ def chart_picture(rounds: DataFrame, name: str, form: Form) -> bytes:
             panel.yaxis.set_major_formatter(_percent())
         if chart.whole:
             panel.set_ylim(0, 1.05)
+        place(figure, [panel])
         return _finished(figure, form)
 
 
@@ -128,15 +132,16 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, fo
     with style(_GRID):
         labels = [name for name, _ in runs] if len(runs) > 1 else []
         height = _height(3.4, form) * len(axes) + _legend_height(labels, form)
-        figure = new_figure(figsize=(form.width, height), dpi=150, layout="constrained")
-        _entitle(figure, title, form)
-        for panel, (cost, factor, label) in zip(figure.subplots(len(axes), squeeze=False)[:, 0], axes, strict=True):
+        figure = _new_figure(form, height, title, bool(labels))
+        panels = figure.subplots(len(axes), squeeze=False)[:, 0]
+        for panel, (cost, factor, label) in zip(panels, axes, strict=True):
             lines = [_against(cost, factor, name, tables, rank) for rank, (name, tables) in enumerate(runs)]
             _plot(panel, [line for line in lines if len(line.x)], form, legend=False, highest=1.0)
             panel.set(xlabel=label, ylabel="accuracy")
             panel.yaxis.set_major_formatter(_percent())
         if len(runs) > 1:
             _legend_below(figure, panel)
+        place(figure, panels)
         return _finished(figure, form)
 
 
@@ -210,10 +215,9 @@ def _draw(
     with style(_GRID):
         labels = [line.label for line in accuracy] if shared_legend else []
         height = _height(6.4, form) + _legend_height(labels, form)
-        figure = new_figure(figsize=(form.width, height), dpi=150, layout="constrained")
+        figure = _new_figure(form, height, title, shared_legend)
         # One above the other: side by side they would be too small on a phone.
         upper, lower = figure.subplots(2, 1, sharex=True)
-        _entitle(figure, title, form)
         for axes, name, lines, highest in ((upper, "accuracy", accuracy, 1.0), (lower, "loss", loss, np.inf)):
             _plot(axes, [line for line in lines if len(line.x)], form, not shared_legend, highest)
             axes.set_ylabel(name)
@@ -226,17 +230,22 @@ def _draw(
         upper.spines["top"].set_visible(epochs is not None)
         if epochs is not None and len(epochs):
             _label_epochs(upper, epochs)
+        place(figure, (upper, lower), above=0.0 if epochs is None else _SMALL, shared=True)
         return _finished(figure, form)
+
+
+def _new_figure(form: Form, height: float, title: str, legend_below: bool) -> Figure:
+    """A figure that measures its texts, but on a page without a legend below: that takes most of the time."""
+    layout = "constrained" if legend_below or not form.page else None
+    figure = new_figure(figsize=(form.width, height), dpi=150, layout=layout)
+    if not form.page:
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+    return figure
 
 
 def _height(inches: float, form: Form) -> float:
     """A picture's height; on a phone a picture is as wide as high, nearly."""
     return inches if form.wide else 0.8 * inches
-
-
-def _entitle(figure: Figure, title: str, form: Form) -> None:
-    if not form.page:
-        figure.suptitle(title, fontsize=13, fontweight="bold")
 
 
 def _finished(figure: Figure, form: Form) -> bytes:
@@ -285,5 +294,5 @@ def _label_epochs(axes: Any, rounds: DataFrame) -> None:
     ticks = [tick for tick in axes.get_xticks() if low <= tick <= high and numbers[0] <= tick <= numbers[-1]]
     above = axes.secondary_xaxis("top")
     above.set_xticks(ticks, labels=[f"{np.interp(tick, numbers, epochs):.0f}" for tick in ticks])
-    above.set_xlabel("local epochs in total", fontsize=9.5)
-    above.tick_params(labelsize=9.5)
+    above.set_xlabel("local epochs in total", fontsize=_SMALL)
+    above.tick_params(labelsize=_SMALL)

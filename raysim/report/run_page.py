@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,19 +35,25 @@ from raysim.storage.run_record import run_title
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from raysim.results.result import RunResult
+
 PAGE = "report.html"
 TABLES = (".csv", ".md", ".tex")
 """Forms of the tables beside a comparison's page."""
 _LAST_ROUNDS = 20
 
 
-def page(folder: Path) -> Path:
+def page(folder: Path, found: RunResult | None = None, ready: Callable[[], None] = lambda: None) -> Path:
     """Writes ``report.html`` into a run's folder, finished or not: one file without any outer resource.
+
+    Args:
+        found: the run, where it has been read.
+        ready: waits until the folder's other files are there; called when all pictures are drawn.
 
     Raises:
         ResultsError: the folder holds no run, or cannot be written.
     """
-    result = load_result(folder)
+    result = load_result(folder) if found is None else found
     rounds, clients = result.rounds, Clients()
     if len(result.clients):
         clients.add_frame(result.clients)
@@ -56,14 +62,14 @@ def page(folder: Path) -> Path:
     content: dict[str, object] = {
         **heading,
         **of_rounds(rounds),
-        **of_files(folder, result.summary),
         "clients": clients.view(),
         "curves": in_both_forms(lambda form: run_picture(rounds, title, form), "curves") if len(rounds) else None,
         "costs": _costs(rounds, title),
         "further": [_further(rounds, name) for name in ("phases", "utilization") if _is_drawn(rounds, name)],
     }
+    ready()
     target = folder / PAGE
-    write_atomically(target, render("run.html", content))
+    write_atomically(target, render("run.html", content | of_files(folder, result.summary)))
     return target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,6 +24,7 @@ from raysim.results.result import load_result
 from raysim.running.given_checks import check_observer
 from raysim.running.mirrored import mirrored, remote_output
 from raysim.running.open_run import prepare
+from raysim.running.pictures import THREAD, Pictures
 from raysim.running.python_objects import SOURCE_NAME, config_of
 from raysim.schedule import planned_intervals
 from raysim.storage import run_folder
@@ -141,17 +143,26 @@ def _driven(  # noqa: PLR0913 - as execute
     keep_ray: bool,
 ) -> Outcome:
     outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
+    pictures = Pictures(config, folder)
+    if config.pictures:
+        observer = Several(observer, pictures)
     try:
         if config.engine.backend == "ray":
             from raysim.actors.session import run_on_ray  # late: an in-process run needs no Ray
 
-            outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
+            outcome = run_on_ray(
+                config, folder, observer, pictures.ended, verbose=verbose, stopping=stopping, keep=keep_ray
+            )
         else:
             outcome = guarded(lambda: _drive(config, folder, observer, stopping))
+        pictures.ended(outcome.status)
+        if config.pictures and outcome.status == "finished":
+            outcome = guarded(pictures.finish)
     except RaysimError as error:  # of an observer
         outcome = Outcome("failed", str(error), error.traceback)
         raise
     finally:
+        pictures.ended(outcome.status)
         computed = (folder / "rounds.csv").exists()
         if outcome.status != "finished" and not (resumed or computed):
             # Nothing was computed: a repeat, with a mistake mended perhaps, must find the name free.
@@ -171,9 +182,10 @@ def _drive(config: RunConfig, folder: Path, observer: Observer, stopping: Callab
 def blocked() -> bool:
     """Whether a call that nobody waits for is still at work, so that this process must end without exit handlers.
 
-    Such are a call of Ray's that never came back, and the partition's picture after a second Ctrl-C.
+    Such are a call of Ray's that never came back, and a picture after a second Ctrl-C.
     """
     shared_ray = sys.modules.get("raysim.actors.shared_ray")
     calls_aside = sys.modules.get("raysim.engine.inline_backend")
     ray_blocks = shared_ray is not None and bool(shared_ray.given_up)
-    return ray_blocks or (calls_aside is not None and calls_aside.aside_at_work())
+    draws = any(thread.name == THREAD for thread in threading.enumerate())
+    return ray_blocks or draws or (calls_aside is not None and calls_aside.aside_at_work())

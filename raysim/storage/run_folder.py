@@ -174,9 +174,13 @@ class RunFolder:
         """The clients table: one row per client and round in which it took part."""
         return self._clients.frame()
 
-    def finish(self, summary: Mapping[str, Any]) -> None:
-        """Write rounds.parquet and clients.parquet, then summary.json, each at once or not at all."""
-        for name, frame in (("rounds", self.rounds()), ("clients", self.clients())):
+    def finish(self, summary: Mapping[str, Any], rounds: DataFrame | None = None) -> None:
+        """Write rounds.parquet and clients.parquet, then summary.json, each at once or not at all.
+
+        Args:
+            rounds: the table of rounds, where it has been read.
+        """
+        for name, frame in (("rounds", self.rounds() if rounds is None else rounds), ("clients", self.clients())):
             buffer = io.BytesIO()
             frame.to_parquet(buffer, index=False)
             write_atomically(self.path / f"{name}.parquet", buffer.getvalue())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from ray.experimental import internal_kv
 
 from raysim.actors import own_ray
 from raysim.actors.own_ray import AUTOSCALER, DASHBOARD, LOGS, OwnRay, side_processes, state
-from raysim.actors.side_processes import NICENESS, PATIENCE, SideProcesses
+from raysim.actors.side_processes import AFTER, NICENESS, PATIENCE, SideProcesses
 from tests.processes import within
 
 SLEEP = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(100)"]
@@ -56,6 +57,20 @@ def test_dashboard_and_autoscaler_wait_until_they_are_let_go(
     side.go_on()
     assert within(10, lambda: all(state(number) in "RS" for number in held))
     assert started["raylet/raylet"].poll() is None
+
+
+def test_a_run_that_ends_within_seconds_never_lets_them_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first clients that are done start the clock, later ones do not start it again."""
+    side, begun = SideProcesses(dashboard=True), list[float]()
+
+    class Timer(threading.Timer):
+        def start(self) -> None:
+            begun.append(self.interval)
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    side.go_on_soon()
+    side.go_on_soon()
+    assert begun == [AFTER]
 
 
 def test_one_that_yields_more_already_is_let_go_too(

@@ -9,6 +9,7 @@ import pytest
 
 from raysim.errors import ResultsError
 from raysim.report import run_page
+from raysim.results.result import load_result
 from tests.raysim.report.pages import EVIL, check, make
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -98,6 +99,16 @@ def test_finished_reports_are_not_drawn_again(tmp_path: Path, monkeypatch: pytes
     assert len(drawn) == 2  # wide and narrow of the run that goes on
     assert run_page.main([str(done)]) == 0
     assert len(drawn) == 4  # asked for by itself it is made anew
+
+
+def test_pictures_are_drawn_while_the_partition_is_still_made(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run")
+
+    def made() -> None:
+        (folder / "partition.csv").write_text("client,name,samples,class_0,class_1\n0,client 0,7,3,4\n")
+
+    texts = check(run_page.page(folder, load_result(folder), made)).texts
+    assert "Training samples of 1 client by class" in texts
 
 
 def test_what_is_no_run_ends_with_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
