@@ -5,6 +5,7 @@
 
 Options are those of a config file, as KEY=VALUE. ``--beside FOLDER`` also measures the code of another checkout, in
 turns, each turn a process of its own; ratios are those of a turn, so that other work on the machine reaches both.
+``--authors FOLDER`` does so with the code of FedSSP's authors (benchmarks/agreement/fedssp_seconds.py), training alone.
 Seconds are processor time of the client tasks of a round, the median over the rounds behind the first (in which what is
 needed later is loaded), and of judging the clients once.
 """
@@ -69,9 +70,18 @@ def measured(options: Mapping[str, Any]) -> Seconds:
 
 def in_own_process(folder: Path, options: Mapping[str, Any]) -> Seconds:
     """The seconds of a run of the code in a folder."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps(options)]
+    return answer(folder, str(Path(__file__).resolve()), "--child", json.dumps(options))
+
+
+def of_authors(checkout: Path, options: Mapping[str, Any]) -> Seconds:
+    """The seconds of the authors' code in a checkout, on the same data."""
+    return answer(ROOT, "-m", "benchmarks.agreement.fedssp_seconds", str(checkout), json.dumps(options))
+
+
+def answer(folder: Path, *words: str) -> Seconds:
+    """The last line that a Python process of its own prints, with the modules of a folder."""
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"the run in {folder} failed:\n{done.stderr[-3000:]}")
     found: Seconds = json.loads(done.stdout.splitlines()[-1])
@@ -84,9 +94,11 @@ def rows_of(turns: list[tuple[Seconds, Seconds | None]]) -> list[dict[str, Any]]
     for name in [*turns[0][0]["train"], "all"]:
         row: dict[str, Any] = {"client": name}
         for part in ("train", "judge"):
-            pairs = [(total(own, part, name), None if old is None else total(old, part, name)) for own, old in turns]
+            pairs = [
+                (total(own, part, name), total(old, part, name) if old and part in old else None) for own, old in turns
+            ]
             row[f"{part}_seconds"] = round(statistics.median(own for own, _ in pairs), 3)
-            if turns[0][1] is not None:
+            if pairs[0][1] is not None:
                 row[f"{part}_seconds_beside"] = round(statistics.median(old for _, old in pairs if old is not None), 3)
                 ratios = [own / old for own, old in pairs if old]
                 row[f"{part}_ratio"] = round(statistics.median(ratios), 3)
@@ -106,7 +118,9 @@ def main() -> None:
     parser.add_argument("options", nargs="*", metavar="KEY=VALUE")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--beside", type=Path, help="a checkout whose code is measured too")
+    beside = parser.add_mutually_exclusive_group()
+    beside.add_argument("--beside", type=Path, help="a checkout whose code is measured too")
+    beside.add_argument("--authors", type=Path, help="a checkout of FedSSP's authors, whose code is measured too")
     parser.add_argument("--rows", type=Path, help="CSV file that the results are added to")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -118,7 +132,11 @@ def main() -> None:
     turns = []
     for _ in range(asked.turns):
         own = in_own_process(ROOT, options)
-        turns.append((own, in_own_process(asked.beside.resolve(), options) if asked.beside else None))
+        other = None
+        if asked.beside or asked.authors:
+            measure = in_own_process if asked.beside else of_authors
+            other = measure((asked.beside or asked.authors).resolve(), options)
+        turns.append((own, other))
     rows = rows_of(turns)
     print(pd.DataFrame(rows).to_string(index=False))
     if asked.rows:

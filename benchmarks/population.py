@@ -6,8 +6,8 @@
 
 Every run is a process of its own on a local Ray of its own (two actors, no dashboard). Memory is the peak of all its
 processes as the sum of their proportional set sizes; seconds a round are medians over rounds without evaluation and
-without the first, if there are any; of loading and the engine processor seconds. ``--rows FILE`` adds the rows of
-sizes to a CSV file, ``--turns N`` measures all sizes N times, in turns, and gives medians. The data are views
+without the first, if there are any; of loading and the engine processor seconds. ``--rows FILE`` adds the rows to a
+CSV file, ``--turns N`` measures all sizes N times, in turns, and gives medians. The data are views
 of scikit-learn's digits unless ``--set`` says otherwise: ``--set method.name=fedbn model.name=mobilenet``.
 """
 
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,8 @@ def sizes(options: dict[str, Any], populations: list[int], sampled: int, turns: 
     ]
 
 
-def overflow(options: dict[str, Any], stores: list[int]) -> None:
+def overflow(options: dict[str, Any], stores: list[int]) -> Iterator[dict[str, Any]]:
+    """Print and yield a row for each object store."""
     print("| object store | round | of it aggregation | peak memory | spilled | digest |\n" + "|---:" * 6 + "|")
     for store in stores:
         found = measure(options | ({} if store else {"engine.backend": "inline"}), store)
@@ -206,6 +208,17 @@ def overflow(options: dict[str, Any], stores: list[int]) -> None:
             f"| {found['spilled'] / MEBIBYTE:.0f} MiB | {found['digest']} |",
             flush=True,
         )
+        yield {
+            "method": options["method.name"],
+            "clients": options["workload.clients"],
+            "store_mib": store // MEBIBYTE,
+            "round_seconds": round(found["round"], 2),
+            "aggregate_seconds": round(found["aggregate"], 2),
+            "peak_mib": round(found["peak"] / MEBIBYTE),
+            "spilled_mib": round(found["spilled"] / MEBIBYTE),
+            "digest": found["digest"],
+            "programs_at_work": round(os.getloadavg()[0], 1),
+        }
 
 
 def main() -> None:
@@ -214,7 +227,7 @@ def main() -> None:
     parser.add_argument("--populations", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6, 10**7])
     parser.add_argument("--sampled", type=int, default=100, help="clients of a round, for sizes")
     parser.add_argument("--turns", type=int, default=1, help="how often all sizes are measured, one after another")
-    parser.add_argument("--rows", type=Path, help="CSV file that the rows of sizes are added to")
+    parser.add_argument("--rows", type=Path, help="CSV file that the rows are added to")
     parser.add_argument("--stores", type=int, nargs="+", default=[80, 2048, 0], help="MiB; 0: without Ray")
     parser.add_argument("--set", nargs="*", default=[], metavar="OPTION=VALUE", help="over the run's options")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -240,7 +253,9 @@ def main() -> None:
         options |= {"method.name": "local", "engine.checkpoint_every": 3}
     else:
         options |= {"method.name": "fedld"}
-    overflow(options | extra, [store * MEBIBYTE for store in asked.stores])
+    for row in overflow(options | extra, [store * MEBIBYTE for store in asked.stores]):
+        if asked.rows:
+            add(asked.rows, row)
 
 
 if __name__ == "__main__":

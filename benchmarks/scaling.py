@@ -1,12 +1,14 @@
-"""How a round's time grows with clients, samples, parameters, actors and nodes: the tables of docs/scale.md.
+"""How a round's time grows with clients, samples, parameters, calls, actors and nodes: tables of docs/scale.md.
 
     python -m benchmarks.scaling                     # everything, 3 turns
-    python -m benchmarks.scaling clients nodes --turns 1
+    python -m benchmarks.scaling clients nodes --turns 1 --rows docs/results/scaling.csv
 
 Every line is a run of its own in a process of its own, lines take turns, and a line's time is the median over its
-turns of the median over its rounds, without evaluation and without the first two. Under a table stand the straight
-line through its points (least squares of relative errors) and how far the worst point is from it. Training is on
-synthetic images of CIFAR's shape (actors, nodes) or on views of scikit-learn's digits.
+turns of the median over its rounds, without evaluation and without the first two. Beside it stands processor time of a
+round, of all processes and of the driver alone, which other programs on the machine change less. Under a table stand
+the straight line through its points (least squares of relative errors) and how far the worst point is from it, of
+processor time. Training is on synthetic images of CIFAR's shape (calls, actors, nodes) or on views of scikit-learn's
+digits. ``--rows FILE`` adds the rows to a CSV file.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import statistics
 import subprocess
 import sys
@@ -21,9 +24,14 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.published import add
+from benchmarks.startup import processor_seconds
+from raysim.engine.observer import Silent
 
 COMMON: dict[str, Any] = {
     "method.name": "fedavg",
@@ -48,6 +56,14 @@ IMAGES: dict[str, Any] = {
     "model.name": "cnn",
     "schedule.rounds": 5,
 }
+SHORT: dict[str, Any] = IMAGES | {
+    "workload.train_size": 12500,
+    "workload.clients": 200,
+    "model.name": "mlp",
+    "model.hidden": 64,
+    "schedule.rounds": 30,
+}
+"""Client tasks of a millisecond: what calls cost is much of a round."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,10 @@ TABLES: dict[str, tuple[str, list[Line]]] = {
             for n in (2_000, 8_000, 32_000, 128_000)
         ],
     ),
+    "calls": (
+        "calls of a round with 200 clients of 50 images, MLP (two are merged where more take one step)",
+        [Line(-(-200 // n), SHORT | {"engine.block_size": n}) for n in (64, 32, 16, 8)],
+    ),
     "actors": (
         "actors of one core, 40 clients of 80 images, CNN",
         [Line(n, IMAGES | {"engine.actors": n}) for n in (1, 2)],
@@ -91,10 +111,19 @@ TABLES: dict[str, tuple[str, list[Line]]] = {
 }
 
 
-def child(options: dict[str, Any], nodes: Sequence[int]) -> list[float]:
-    """Seconds of every timed round of one run in this process."""
+class Spent(Silent):
+    """Notes the processor seconds of all processes, by kind, at the end of each round."""
+
+    def __init__(self) -> None:
+        self.at: list[dict[str, float]] = []
+
+    def round_finished(self, row: Any) -> None:
+        self.at.append(processor_seconds(os.getpid()))
+
+
+def child(options: dict[str, Any], nodes: Sequence[int]) -> dict[str, float]:
+    """Milliseconds of a round of one run in this process: the clock's, of all processors, and the driver's."""
     from raysim.config.run_config import build
-    from raysim.engine.observer import Silent
     from raysim.running.simulation import run
 
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
@@ -108,17 +137,23 @@ def child(options: dict[str, Any], nodes: Sequence[int]) -> list[float]:
                 cluster.add_node(num_cpus=cores)
             ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
             stack.callback(ray.shutdown)
-        result = run(build([COMMON | options | {"output": f"{folder}/run"}]), observer=Silent())
+        spent = Spent()
+        result = run(build([COMMON | options | {"output": f"{folder}/run"}]), observer=spent)
         seconds: list[float] = result.rounds["seconds_train"].add(result.rounds["seconds_aggregate"]).tolist()
-        return seconds[2:]
+        rounds, (first, last) = len(spent.at) - 2, (spent.at[1], spent.at[-1])
+        return {
+            "round": 1e3 * statistics.median(seconds[2:]),
+            "processors": 1e3 * (sum(last.values()) - sum(first.values())) / rounds,
+            "driver": 1e3 * (last["driver"] - first["driver"]) / rounds,
+        }
 
 
-def measure(line: Line) -> float:
-    """Median seconds of a round, from a process of its own."""
+def measure(line: Line) -> dict[str, float]:
+    """Milliseconds of a round, from a process of its own."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--child", json.dumps([line.options, line.nodes])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    seconds: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return statistics.median(seconds)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def straight_line(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float, float]:
@@ -132,6 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; default: all")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--rows", type=Path, help="CSV file that the rows are added to")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
@@ -141,19 +177,30 @@ def main() -> None:
     if unknown:
         parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
     for name in asked.tables or TABLES:
-        about, lines = TABLES[name]
-        turns = [[measure(line) for line in lines] for _ in range(asked.turns)]
-        seconds = [statistics.median(times) for times in zip(*turns, strict=True)]
-        print(f"\n{about}\n\n| {name} | seconds a round | of the line above |\n|---:|---:|---:|")
-        before: float | None = None
-        for line, taken in zip(lines, seconds, strict=True):
-            print(f"| {line.size:,.0f} | {taken:.3f} | {'' if before is None else f'{taken / before:.2f}x'} |")
-            before = taken
-        if len(lines) > 2:
-            offset, slope, worst = straight_line([line.size for line in lines], seconds)
-            print(
-                f"\n{offset * 1e3:.0f} ms + {slope * 1e6:.3g} µs each; the worst point is {worst:.0%} off", flush=True
-            )
+        for row in table(name, asked.turns):
+            if asked.rows:
+                add(asked.rows, row)
+
+
+def table(name: str, count: int) -> list[dict[str, Any]]:
+    """Measure and print a table; its rows."""
+    about, lines = TABLES[name]
+    load = os.getloadavg()[0]
+    turns = [[measure(line) for line in lines] for _ in range(count)]
+    rows: list[dict[str, Any]] = []
+    print(f"\n{about}\n\n| {name} | a round, ms | of processors, ms | of the driver, ms |\n|---:|---:|---:|---:|")
+    for line, found in zip(lines, zip(*turns, strict=True), strict=True):
+        row = {part: round(statistics.median(one[part] for one in found), 1) for part in found[0]}
+        print(f"| {line.size:,.0f} | {row['round']:.0f} | {row['processors']:.0f} | {row['driver']:.0f} |", flush=True)
+        milliseconds = {f"{part}_milliseconds": taken for part, taken in row.items()}
+        rows.append(
+            {"table": name, "size": line.size, "turns": count, **milliseconds, "programs_at_work": round(load, 1)}
+        )
+    if len(lines) > 2:
+        taken = [row["processors_milliseconds"] for row in rows]
+        offset, slope, worst = straight_line([line.size for line in lines], taken)
+        print(f"\n{offset:.0f} ms + {slope:.3g} ms each; the worst point is {worst:.0%} off", flush=True)
+    return rows
 
 
 if __name__ == "__main__":

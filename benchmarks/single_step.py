@@ -5,6 +5,7 @@
 
 FedAvg on synthetic 3x32x32 images, SGD, one batch of all samples of a client, one thread. Every call has all clients,
 from the same model; sizes take turns, each is run once before. With ``--processes`` that many do the same at once.
+Processor time; ``--rows FILE`` adds the rows to a CSV file.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import argparse
 import multiprocessing
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
+from benchmarks.published import add
 from raysim import seeds
 from raysim.client_side.train_chunk import TrainChunk
 from raysim.client_side.worker import Worker, fixed_threads
@@ -35,6 +38,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=32, help="of a call, a multiple of 32")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--rows", type=Path, help="CSV file that the rows are added to")
     options = parser.parse_args()
     print("| model | samples a client | " + " | ".join(map(str, SIZES)) + " |")
     context = multiprocessing.get_context("spawn")
@@ -47,6 +51,10 @@ def main() -> None:
             for row in rows:
                 cells = [f"{value:.3g} ({value / row[0]:.2f}x)" for value in row]
                 print(f"| {model} | {samples} | " + " | ".join(cells) + " |", flush=True)
+                if options.rows:
+                    about = {name: getattr(options, name) for name in ("clients", "processes")}
+                    merged = {f"merged_{size}_ms": round(value, 3) for size, value in zip(SIZES, row, strict=True)}
+                    add(options.rows, {"model": model, "samples": samples} | about | merged)
 
 
 def _share(barrier: Any) -> None:
@@ -82,9 +90,9 @@ def measure(model: str, samples: int, clients: int, repeats: int) -> list[float]
             for size in SIZES:
                 call = TrainChunk(0, task, everyone, packed, counts, Returned(sums=True), size)
                 _shared["barrier"].wait(60)
-                before = time.perf_counter()
+                before = time.process_time()
                 call.run(worker, (start,))
-                seconds[size].append(time.perf_counter() - before)
+                seconds[size].append(time.process_time() - before)
     return [1e3 * statistics.median(seconds[size][1:]) / clients for size in SIZES]
 
 

@@ -18,7 +18,8 @@ whenever the engine calls it. So the stages need nothing from the engine but the
 the machine does than the clock, and with as few cores as two the start takes no less than its sum over the cores.
 
 In the same turn, as a floor: ``ray.init`` and ``import torch`` alone, each in a process of its own.
-``--memory`` adds a run of each kind whose memory is looked at, by kind of process (proportional set sizes at the peak).
+``--memory`` adds a run of each kind whose memory is looked at, by kind of process (proportional set sizes at the peak);
+its rows go to ``--memory-rows``.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", type=Path, help="the CSV file that a row of each run is added to")
     parser.add_argument("--memory", action="store_true", help="one more run of each kind, for its memory")
+    parser.add_argument("--memory-rows", type=Path, help="the CSV file that a row of each of these is added to")
     parser.add_argument("options", nargs="*", help="options of raysim.launch, after --")
     arguments = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # without cached bytecode every process compiles torch anew
@@ -131,6 +133,9 @@ def main() -> None:
             for name, dashboard in (("dashboard on", True), ("dashboard off", False))
         }
         show(peaks, "MiB at the peak (proportional set sizes)")
+        for name, parts in peaks.items() if arguments.memory_rows else ():
+            mebibytes = {part: round(size) for part, (size,) in parts.items()}
+            add(arguments.memory_rows, {"run": name, "options": " ".join(arguments.options)} | mebibytes | machine())
 
 
 def alone(dashboard: bool) -> dict[str, float]:

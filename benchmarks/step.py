@@ -9,6 +9,7 @@ torch.optim.SGD for each client, torch's own draws). *client* has beside it what
 update: a call of several clients with their sum, and ``load_state_dict`` and a sum of state dicts. The two take turns
 within one process with one thread, which keeps freed memory as client actors do; the figures are medians, and the ratio
 is the median of the ratios of neighbors. Processor time changes less than seconds do beside other programs.
+``--rows FILE`` adds the rows to a CSV file.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.published import add
 from benchmarks.rounds import models
 from benchmarks.rounds.data import Arrays, train_epoch
 from benchmarks.rounds.raysim_models import MODELS
@@ -49,6 +52,7 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", choices=["float32", "bf16"], default=["float32", "bf16"])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--rows", type=Path, help="CSV file that the rows are added to")
     options = parser.parse_args()
     keep_freed_memory()
     print("| model | batch | precision | step: bare, ms | raysim | of bare | client: bare, ms | raysim | of bare |")
@@ -61,7 +65,10 @@ def main() -> None:
                     if options.profile:
                         profile(timed["raysim step"])
                         continue
-                    print(row(model, batch, precision, measured(timed, options.repeats)), flush=True)
+                    found = row(model, batch, precision, measured(timed, options.repeats))
+                    print("| " + " | ".join(map(str, found.values())) + " |", flush=True)
+                    if options.rows:
+                        add(options.rows, found)
 
 
 def config_of(model: str, batch: int, precision: str) -> RunConfig:
@@ -145,13 +152,15 @@ def measured(timed: Timed, repeats: int) -> dict[str, list[float]]:
     return {name: values[1:] for name, values in seconds.items()}
 
 
-def row(model: str, batch: int, precision: str, found: dict[str, list[float]]) -> str:
-    cells: list[Any] = [model, batch, precision]
+def row(model: str, batch: int, precision: str, found: dict[str, list[float]]) -> dict[str, Any]:
+    cells: dict[str, Any] = {"model": model, "batch": batch, "precision": precision}
     for kind, parts in (("step", STEPS), ("client", 1)):
         bare, own = found[f"bare {kind}"], found[f"raysim {kind}"]
         ratio = statistics.median(mine / theirs for mine, theirs in zip(own, bare, strict=True))
-        cells += [f"{statistics.median(bare) / parts:.3g}", f"{statistics.median(own) / parts:.3g}", f"{ratio:.2f}"]
-    return "| " + " | ".join(map(str, cells)) + " |"
+        cells[f"{kind}_bare_ms"] = f"{statistics.median(bare) / parts:.3g}"
+        cells[f"{kind}_raysim_ms"] = f"{statistics.median(own) / parts:.3g}"
+        cells[f"{kind}_ratio"] = f"{ratio:.2f}"
+    return cells
 
 
 def profile(work: Callable[[], object]) -> None:
