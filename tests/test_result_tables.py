@@ -23,6 +23,7 @@ STARTUP = RESULTS / "startup.csv"
 SPECTRAL_COST = RESULTS / "spectral-cost.csv"
 POPULATION = RESULTS / "population.csv"
 CLIENT_TASKS = RESULTS / "fedssp-client-tasks.csv"
+AUTHORS = RESULTS / "fedssp-authors.csv"
 METHOD_COST = RESULTS / "image-methods-cost.csv"
 AGREEMENT = RESULTS / "agreement.csv"
 CANARY_AUDIT = RESULTS / "canary-audit.csv"
@@ -62,7 +63,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
     others = {STARTUP, SPECTRAL_COST, POPULATION, CLIENT_TASKS, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
-    others.add(STUDY_CELLS)
+    others |= {AUTHORS, STUDY_CELLS}
     others |= {published.ROWS, study_costs.ROWS}
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
@@ -110,6 +111,16 @@ def test_the_seconds_of_the_clients_of_fedssp_are_what_the_benchmark_wrote() -> 
         if "workload.setting=SM" in options:
             cells = [options.rpartition("=")[2], *(f"{float(seconds):.2f}" for seconds in rows["train_seconds"])]
             assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_seconds_beside_those_of_the_authors_are_what_the_benchmark_wrote() -> None:
+    page = (DOCS / "profile.md").read_text(encoding="utf-8")
+    for options, rows in pd.read_csv(AUTHORS).groupby("options"):
+        for who, column in (("raysim", "train_seconds"), ("authors", "train_seconds_beside")):
+            cells = [str(options).rpartition("=")[2], who, *(f"{float(seconds):.2f}" for seconds in rows[column])]
+            assert f"| {' | '.join(cells)} |" in page
+        whole = rows[rows["client"] == "all"]["train_ratio"].item()
+        assert f"{whole:.2f} of the authors' seconds" in " ".join(page.split())
 
 
 def test_the_cost_of_the_methods_for_images_is_what_the_benchmark_wrote() -> None:
