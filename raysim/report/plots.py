@@ -133,7 +133,7 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, fo
         labels = [name for name, _ in runs] if len(runs) > 1 else []
         height = _height(3.4, form) * len(axes) + _legend_height(labels, form)
         figure = _new_figure(form, height, title, bool(labels))
-        panels = figure.subplots(len(axes), squeeze=False)[:, 0]
+        panels = list(figure.subplots(len(axes), squeeze=False)[:, 0])
         for panel, (cost, factor, label) in zip(panels, axes, strict=True):
             lines = [_against(cost, factor, name, tables, rank) for rank, (name, tables) in enumerate(runs)]
             _plot(panel, [line for line in lines if len(line.x)], form, legend=False, highest=1.0)

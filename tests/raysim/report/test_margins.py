@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raysim.report import plots
-from raysim.report.canvas import NARROW, WIDE, Form, new_figure
+from raysim.report.canvas import FILE, NARROW, WIDE, Form, new_figure
 from raysim.report.margins import place
 
 
@@ -36,6 +36,6 @@ def test_a_figure_with_a_layout_of_its_own_is_left_as_it_is() -> None:
 
 def test_a_file_measures_its_texts_and_a_page_only_where_a_legend_takes_room() -> None:
     kinds = [plots._new_figure(form, 3.0, "", below).get_layout_engine() is not None for form, below in (
-        (plots.FILE, False), (WIDE, False), (WIDE, True)
+        (FILE, False), (WIDE, False), (WIDE, True)
     )]  # fmt: skip
     assert kinds == [True, False, True]
