@@ -71,6 +71,8 @@ class Traits:
     ⌊E/f⌋ rounds. ``schedule.intervals`` goes before it."""
     uses_rounds: bool = False
     """``aggregate`` reads ``context.rounds``: a run of it cannot be trained longer than it was planned for."""
+    first_rounds: int = 0
+    """Rounds that only prepare what the method is for, which begins after them: a run that has no more says so."""
     same_task: bool = False
     """All clients must have the same inputs and classes."""
     local_tests: bool = False

@@ -27,7 +27,7 @@ def rings(folder: Path, size: int = 30) -> str:
     return str(folder / "rings.npz")
 
 
-NODE_METHODS = ("fedgcn", "fedgta", "fedpub", "fedsageplus", "fedtad")
+NODE_METHODS = ("adafgl", "fedgcn", "fedgta", "fedpub", "fedsageplus", "fedtad")
 """Methods that go with the nodes of one graph alone."""
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.agreement import (
+    adafgl,
     fedssp_authors,
     float64,
     float64_stale,
@@ -80,7 +81,7 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Case]]:
         if folder := getattr(options, name):
             yield from (("authors", case) for case in module.cases(folder))
     if options.float64:
-        for part in (float64_stale, float64, subgraphs):
+        for part in (float64_stale, float64, subgraphs, adafgl):
             yield from ((f"float64: {words}", case) for words, case in part.cases())
 
 

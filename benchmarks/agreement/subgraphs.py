@@ -6,7 +6,7 @@ raysim's seed. The network is a GCN of two layers on three clients' parts of one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,13 +119,13 @@ def logits(model: Model, spread: Tensor, x: Tensor) -> Tensor:
     return features(model, spread, x) @ weight(model, LAYERS[2]).T + model[LAYERS[3]]
 
 
-def first(method: str) -> Model:
+def first(method: str, names: Sequence[str] = LAYERS, options: Mapping[str, object] = {}) -> Model:
     """The values that raysim's model begins with."""
     with TemporaryDirectory() as place:
-        config = given_config({"method": method, **PARTS.options(Path(place))})
+        config = given_config({"method": method, **PARTS.options(Path(place)), **options})
         worker = Worker(config, load_federation(config, Sequential()))
         named = dict(worker.model(0).module.named_parameters())
-    return {name: named[name].detach().double() for name in LAYERS}
+    return {name: named[name].detach().double() for name in names}
 
 
 def stepped(model: Model, loss: Loss, epochs: int = EPOCHS) -> Model:
@@ -359,13 +359,17 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield "dense GCN", case("fedpub", fedpub, options)
 
 
-def case(method: str, theirs: Callable[[], Values], options: Mapping[str, object]) -> Case:
+def case(
+    method: str, theirs: Callable[[], Values], options: Mapping[str, object], names: Sequence[str] = LAYERS
+) -> Case:
+    """A case whose values are these parameters of each client's model, one after another."""
+
     def run(case: Case, wanted: Iterable[str]) -> Values:
         with TemporaryDirectory() as place:
             settings = {**PARTS.options(Path(place)), "method": method, "output": f"{place}/run", **options}
             result = raysim.run(settings)
             models = {name: result.client_model(int(name[-1])) for name in wanted}
         named = {name: dict(model.named_parameters()) for name, model in models.items()}
-        return {name: problem.vector(values[layer] for layer in LAYERS) for name, values in named.items()}
+        return {name: problem.vector(values[layer] for layer in names) for name, values in named.items()}
 
     return Case(method, theirs, options, run=run)

@@ -33,7 +33,7 @@ PURPOSES: Mapping[str, tuple[str, ...]] = {
         *("fedssp", "fedstar", "fedsage", "fgssl"),
     ),
     "For clients that each hold a part of one graph, whose edges to the other parts are missing.": (
-        *("fedgta", "fedgcn", "fedpub", "fedtad", "fedsageplus"),
+        *("fedgta", "fedgcn", "fedpub", "fedtad", "fedsageplus", "adafgl"),
     ),
     "A bound to compare with: clients that never exchange anything.": ("local",),
     "A bound to compare with: all data in one place, which is no federated learning.": ("centralized",),

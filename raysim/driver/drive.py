@@ -12,7 +12,7 @@ from raysim.client_side.device import device_of
 from raysim.client_side.model_notes import decays_untrained, outputs_probabilities
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
-from raysim.driver.federation_checks import check_federation
+from raysim.driver.federation_checks import check_federation, only_first_rounds
 from raysim.driver.repeat_check import check_repeats
 from raysim.driver.summary import conclude
 from raysim.engine import precision_probe
@@ -118,7 +118,7 @@ def _tell(config: RunConfig, rounds: Rounds, notes: RunNotes) -> None:
     for found in filter(None, (one_class, clients_ignored(config, federation), *slips)):
         notes.hint(found)
     of_clock = rounds.clock.notes if rounds.clock else ()
-    told = (without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)
+    told = (only_first_rounds(config), without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)
     for found in filter(None, (*told, attack_note(config, federation))):
         notes.note(found)
 

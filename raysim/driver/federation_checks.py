@@ -80,6 +80,18 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             check(task)
 
 
+def only_first_rounds(config: RunConfig) -> str:
+    """A note that the run ends before what its method is for begins; empty if it does not."""
+    first, rounds = config.method.traits.first_rounds, len(schedule.planned_intervals(config))
+    if rounds > first:
+        return ""
+    name = registry.public_name("method", config.method)
+    return (
+        f"method {name} prepares in its first {first} rounds and begins after them, and this run has {rounds}. Raise "
+        "schedule.rounds, or lower the method's option"
+    )
+
+
 def _check_objective(config: RunConfig, name: str, objective: Objective) -> None:
     what = "a loss of its own" if objective.kind == "classification" else objective.kind
     if config.method.traits.classification and not objective.plain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from raysim.method import Tensor
@@ -24,3 +25,18 @@ def all_nodes(batch: NodeBatch) -> NodeBatch:
     from raysim.workloads.graphs.node_batch import NodeBatch
 
     return NodeBatch(batch.graph, torch.arange(batch.num_nodes, device=batch.x.device))
+
+
+def spread_labels(spread: Callable[[Tensor], Tensor], start: Tensor, steps: int, share: float) -> Tensor:
+    """Yᴷ [n, C] of Yᵏ = (1 − α) Y⁰ + α Â Yᵏ⁻¹.
+
+    Args:
+        spread: multiplies [n, C] by Â.
+        start: Y⁰ [n, C].
+        steps: K.
+        share: α.
+    """
+    values = start
+    for _ in range(steps):
+        values = (1 - share) * start + share * spread(values)
+    return values

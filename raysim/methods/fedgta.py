@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates
 from raysim.methods._model_for_each import COMPARES, ModelForEach, Server
-from raysim.methods._node_graphs import all_nodes, training_nodes
+from raysim.methods._node_graphs import all_nodes, spread_labels, training_nodes
 from raysim.traits import ExtraBytes, Sizes
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.option_types import Ge, Help, OpenShare, Positive, PositiveInt
@@ -108,11 +108,7 @@ class FedGTA(ModelForEach[None]):
             nodes: training nodes [B].
             labels: their labels [B].
         """
-        start = known(predicted, nodes, labels)
-        values = start
-        for _ in range(self.steps):
-            values = (1 - self.alpha) * start + self.alpha * spread(values)
-        return values
+        return spread_labels(spread, known(predicted, nodes, labels), self.steps, self.alpha)
 
     def moments_of(self, predicted: Tensor) -> Tensor:
         """M [orders · C], raw and then central moments [2 · orders · C] with ``both``, of P [n, C]."""

@@ -104,6 +104,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedpub": {**NODES, "method__proxies": 1},
     # Clients keep generated neighbors, on which they are judged.
     "fedsageplus": {**NODES, "method__width": 8, "method__generator_epochs": 3},
+    # Networks that clients keep after the first round, from which on the averaged model stays.
+    "adafgl": {**NODES, "method__federated_rounds": 1, "method__width": 8},
 }
 
 

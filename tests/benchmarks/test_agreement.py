@@ -13,13 +13,13 @@ from unittest import mock
 import pytest
 import torch
 
-from benchmarks.agreement import dgl_parts, float64, float64_stale, problem, subgraphs
+from benchmarks.agreement import adafgl, dgl_parts, float64, float64_stale, problem, subgraphs
 from benchmarks.agreement.__main__ import LIMIT, table
 from benchmarks.agreement.case import Case, Change, compared, largest
 from benchmarks.agreement.problem import Values
 
 DOCS = Path(__file__).parents[2] / "docs"
-PARTS = (float64_stale, float64, subgraphs)
+PARTS = (float64_stale, float64, subgraphs, adafgl)
 
 
 def averaged(rate: Callable[[], float], momentum: float = 0.0) -> Values:

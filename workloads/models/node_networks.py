@@ -56,7 +56,7 @@ class GcnBody(nn.Module):
         super().__init__()
         widths = [width, *[hidden] * (layers - 1)]
         self.convolutions = nn.ModuleList(GCNConv(one, hidden) for one in widths[:-1])
-        self.spreads, self.of_inputs = spreads, of_inputs
+        self.width, self.spreads, self.of_inputs = width, spreads, of_inputs
         self.dropout = FixedDropout(dropout) if at_test else nn.Dropout(dropout)
 
     def forward(self, batch: NodeBatch) -> Tensor:
@@ -91,6 +91,7 @@ class GatBody(nn.Module):
 
     def __init__(self, width: int, hidden: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
+        self.width = width
         widths = [width, *[hidden] * (layers - 1)]
         self.convolutions = nn.ModuleList(GATConv(one, hidden // heads, heads=heads, dropout=dropout) for one in widths)
         self.dropout = nn.Dropout(dropout)
@@ -110,6 +111,7 @@ class SageBody(nn.Module):
 
     def __init__(self, width: int, hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
+        self.width = width
         widths = [width, *[hidden] * (layers - 2)]
         self.convolutions = nn.ModuleList(SAGEConv(one, hidden) for one in widths)
         self.mean = SimpleConv(aggr="mean")
@@ -126,9 +128,9 @@ class SageBody(nn.Module):
 class SgcBody(nn.Module):
     """Âᴷ X, without parameters -> [B, width]."""
 
-    def __init__(self, hops: int) -> None:
+    def __init__(self, hops: int, width: int) -> None:
         super().__init__()
-        self.hops = hops
+        self.hops, self.width = hops, width
 
     def forward(self, batch: NodeBatch) -> Tensor:
         return batch.of(batch.graph.spread_features(self.hops))
@@ -145,6 +147,7 @@ class GamlpBody(nn.Module):
 
     def __init__(self, width: int, hidden: int, layers: int, hops: int, dropout: float) -> None:
         super().__init__()
+        self.width = width
         self.hops = hops
         self.attention = nn.Linear(2 * width, 1)
         self.layers = nn.ModuleList(nn.Linear(one, hidden) for one in [width, *[hidden] * (layers - 1)])

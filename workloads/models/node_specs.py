@@ -151,7 +151,7 @@ class Sgc(BodyOfNodes):
     def body(self, width: int) -> nn.Module:
         from raysim.workloads.models.node_networks import SgcBody
 
-        return SgcBody(self.hops)
+        return SgcBody(self.hops, width)
 
 
 @dataclass(frozen=True)
