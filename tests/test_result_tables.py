@@ -22,6 +22,7 @@ RESULTS = DOCS / "results"
 STARTUP = RESULTS / "startup.csv"
 SPECTRAL_COST = RESULTS / "spectral-cost.csv"
 POPULATION = RESULTS / "population.csv"
+ROUNDS = RESULTS / "rounds.csv"  # tests/benchmarks/test_rounds.py
 CLIENT_TASKS = RESULTS / "fedssp-client-tasks.csv"
 AUTHORS = RESULTS / "fedssp-authors.csv"
 METHOD_COST = RESULTS / "image-methods-cost.csv"
@@ -63,7 +64,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
     others = {STARTUP, SPECTRAL_COST, POPULATION, CLIENT_TASKS, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
-    others |= {AUTHORS, STUDY_CELLS}
+    others |= {AUTHORS, STUDY_CELLS, ROUNDS}
     others |= {published.ROWS, study_costs.ROWS}
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")

@@ -5,6 +5,7 @@ python -m benchmarks.rounds --workloads W2 --systems bare raysim --repeats 1
 python -m benchmarks.rounds --variant "raysim bf16=--training.precision bf16"  # one more line, of raysim's options
 python -m benchmarks.rounds --workloads W2 --systems raysim --checked 200      # memory's growth over 200 rounds
 python -m benchmarks.rounds --rows docs/results/rounds.csv               # a row of every start, as soon as it has ended
+python -m benchmarks.rounds --rows docs/results/rounds.csv --table       # nothing is run: the table of these rows
 
 A start that fails is noted and has no row; the others go on, and the exit code is 1.
 """
@@ -47,7 +48,11 @@ def main() -> int:
     parser.add_argument("--no-check", action="store_true", help="leave that start out")
     parser.add_argument("--cache", type=Path, default=environments.CACHE, help="folder of environments and data")
     parser.add_argument("--rows", type=Path, help="the CSV file that a row of each start is added to")
+    parser.add_argument("--table", action="store_true", help="only print the table of the rows in the file")
     options = parser.parse_args()
+    if options.table:
+        print(report.of_rows(options.rows))
+        return 0
     systems = [system for system in SYSTEMS if system.name in options.systems]
     for text in options.variant:
         name, _, words = text.partition("=")

@@ -5,12 +5,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.rounds.running import Run, growth, peak
 from benchmarks.rounds.task import Workload
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 REFERENCE = "bare"
+COLUMNS = (("start_seconds", "start to first step, s", 1), ("peak_mib", "peak memory, MiB", 0))
+"""Columns of the rows that have a line of their own in a page's table, its label, and digits behind the point."""
 
 
 @dataclass(frozen=True)
@@ -88,3 +94,44 @@ def row(workload: Workload, system: str, run: Run, *, watched: bool) -> dict[str
         "accuracy": round(run.result.accuracy, 4),
         "versions": " ".join(f"{name}={version}" for name, version in run.result.versions.items()),
     }
+
+
+def of_rows(path: Path) -> str:
+    """The table of a page, made of the rows of a file: seconds and their ratio to the bare loop, start and memory."""
+    import pandas as pd
+
+    rows = pd.read_csv(path)
+    systems = list(dict.fromkeys(rows["system"]))
+    lines = [f"| | {' | '.join(systems)} |", "|---" * (len(systems) + 1) + "|"]
+    for name, of_workload in rows.groupby("workload", sort=False):
+        by_system = {system: of_workload[of_workload["system"] == system] for system in systems}
+        timed = {system: _seconds(own[~own["watched"]]) for system, own in by_system.items()}
+        floor = statistics.median(timed[REFERENCE])
+        cells = [_cell(own, floor, bare=system == REFERENCE) for system, own in timed.items()]
+        lines.append(f"| {name}, seconds a round | {' | '.join(cells)} |")
+        for column, label, digits in (
+            ("start_seconds", "start to first step, s", 1),
+            ("peak_mib", "peak memory, MiB", 0),
+        ):
+            medians = [own[column].median() for own in by_system.values()]
+            if any(value == value for value in medians):
+                cells = [f"{value:.{digits}f}" if value == value else "" for value in medians]
+                lines.append(f"| {name}, {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _seconds(starts: pd.DataFrame) -> list[float]:
+    """Of all rounds after the warm-up of each start."""
+    return [
+        float(word)
+        for words, warm_up in zip(starts["seconds"], starts["warm_up"], strict=True)
+        for word in words.split()[warm_up:]
+    ]
+
+
+def _cell(seconds: list[float], floor: float, *, bare: bool) -> str:
+    if not seconds:
+        return ""
+    median = statistics.median(seconds)
+    ratio = "" if bare else f", {median / floor:.2f}x"
+    return f"{median:.3g} ({min(seconds):.3g} to {max(seconds):.3g}){ratio}"

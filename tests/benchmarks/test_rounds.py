@@ -19,6 +19,7 @@ from raysim.config.command_line import parse
 
 SMALL = Workload("small", "mlp", clients=3, samples=4, warm_up=1, timed=2, checked=3, noise=1.0, about="a test's")
 CHARACTERS = replace(SMALL, model="lstm", kind="characters", cohort=2, batch_size=2)
+ROWS = Path(__file__).parents[2] / "docs" / "results" / "rounds.csv"
 OF_IMAGES = [name for name, workload in WORKLOADS.items() if workload.kind == "images"]
 
 
@@ -135,3 +136,10 @@ def test_a_start_that_fails_is_counted_and_the_next_one_has_a_row(
     with (tmp_path / "rows.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert (row["workload"], row["system"], row["seconds"], row["peak_mib"]) == ("small", "bare", "9 2", "1")
+
+
+def test_the_page_has_the_table_of_the_rows() -> None:
+    page = (Path(__file__).parents[2] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    table = report.of_rows(ROWS)
+    assert table in page, f"python -m benchmarks.rounds --rows {ROWS} --table"
+    assert "| W1, seconds a round |" in table
