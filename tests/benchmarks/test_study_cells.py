@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from typing import Any
+
 from benchmarks import study_cells
 
 
 def test_the_sentence_by_hand() -> None:
     plain = {"way": "plain", "seconds_of_cell": 1.5}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"way": "alone", "seconds": 70, "seconds_of_cells": 60.0, "seconds_of_cell": 1.0, "rounds": 30, "workers": 2},
         *({**plain, "seconds": seconds} for seconds in (48, 52)),
         *({"way": "study", "seconds": seconds} for seconds in (50, 54)),
