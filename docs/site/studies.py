@@ -30,7 +30,9 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "Which method for graphs of different kinds?": (
         *("fedssp-baselines", "fedssp-ablation", "fedssp-folds", "fedssp-features", "fedssp-scan"),
     ),
-    "Which method for parts of one graph?": ("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg"),
+    "Which method for parts of one graph?": (
+        *("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg", "subgraphs-datasets"),
+    ),
     "What do the parts of FedRAD do?": (
         *("fedrad-table1", "fedrad-table2", "fedrad-iterations", "fedrad-joins", "fedrad-whole"),
         *("fedrad-neunet", "fedrad-eta", "fedrad-pilot"),
