@@ -13,7 +13,7 @@ GUARDED = (
     "benchmarks.attack",  # tests/test_result_tables.py
     "benchmarks.trust_cost",  # tests/test_trust_page.py
     "tests.portable_digests",  # tests/test_portable_digests.py
-    *("benchmarks.published", "benchmarks.startup"),  # tests/test_result_tables.py
+    *("benchmarks.published", "benchmarks.startup", "benchmarks.scaling calls"),  # tests/test_result_tables.py
     *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_result_tables.py
     "benchmarks.curvature",  # tests/benchmarks/test_curvature.py
     "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py

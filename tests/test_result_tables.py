@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import published, study_cells, study_costs
+from benchmarks.scaling import straight_line
 from raysim.schedule import planned_intervals
 from raysim.studies import study_file
 from raysim.studies.checks import check_cell
@@ -24,6 +25,7 @@ SPECTRAL_COST = RESULTS / "spectral-cost.csv"
 POPULATION = RESULTS / "population.csv"
 ROUNDS = RESULTS / "rounds.csv"  # tests/benchmarks/test_rounds.py
 CLIENT_TASKS = RESULTS / "fedssp-client-tasks.csv"
+SCALING = RESULTS / "scaling.csv"
 AUTHORS = RESULTS / "fedssp-authors.csv"
 METHOD_COST = RESULTS / "image-methods-cost.csv"
 AGREEMENT = RESULTS / "agreement.csv"
@@ -64,7 +66,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
     others = {STARTUP, SPECTRAL_COST, POPULATION, CLIENT_TASKS, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
-    others |= {AUTHORS, STUDY_CELLS, ROUNDS}
+    others |= {AUTHORS, SCALING, STUDY_CELLS, ROUNDS}
     others |= {published.ROWS, study_costs.ROWS}
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
@@ -112,6 +114,14 @@ def test_the_seconds_of_the_clients_of_fedssp_are_what_the_benchmark_wrote() -> 
         if "workload.setting=SM" in options:
             cells = [options.rpartition("=")[2], *(f"{float(seconds):.2f}" for seconds in rows["train_seconds"])]
             assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_cost_of_a_call_is_what_the_benchmark_wrote() -> None:
+    page, rows = (DOCS / "profile.md").read_text(encoding="utf-8"), pd.read_csv(SCALING)
+    parts = [rows[f"{part}_milliseconds"] for part in ("processors", "driver")]
+    assert all(" | ".join(f"{value:.0f}" for value in values) + " |" in page for values in parts)
+    assert [round(straight_line(rows["size"], values)[1]) for values in parts] == [8, 3]
+    assert "costs 8 ms of processor time (the slope of the straight line), 3 of them" in page
 
 
 def test_the_seconds_beside_those_of_the_authors_are_what_the_benchmark_wrote() -> None:

@@ -23,7 +23,7 @@ Serving = TypeVar("Serving", contravariant=True)
 SHARED = 16
 """Clients per slot from which on neighbors share remote calls, while the duration of client tasks is not known."""
 CALL_SECONDS = 0.02
-"""Shortest planned call: each call costs some 10 ms of processor time (benchmarks/scaling.py, table calls)."""
+"""Shortest planned call: each call costs some 8 ms of processor time (docs/profile.md)."""
 
 RESULT_BYTES = 32 << 20
 """Most bytes that the clients of a chunk return: the results of all calls in flight must fit into memory."""
