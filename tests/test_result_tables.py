@@ -120,7 +120,7 @@ def test_the_cost_of_a_call_is_what_the_benchmark_wrote() -> None:
     page, rows = (DOCS / "profile.md").read_text(encoding="utf-8"), pd.read_csv(SCALING)
     parts = [rows[f"{part}_milliseconds"] for part in ("processors", "driver")]
     assert all(" | ".join(f"{value:.0f}" for value in values) + " |" in page for values in parts)
-    assert [round(straight_line(rows["size"], values)[1]) for values in parts] == [8, 3]
+    assert [round(straight_line(rows["size"].tolist(), values.tolist())[1]) for values in parts] == [8, 3]
     assert "costs 8 ms of processor time (the slope of the straight line), 3 of them" in page
 
 
