@@ -1,4 +1,4 @@
-"""ε of central privacy by how cohorts are sampled: ``python -m benchmarks.sampling_epsilon`` (docs/wrappers.md).
+"""ε of central privacy by how cohorts are sampled: ``python -m benchmarks.sampling_epsilon`` (docs/privacy.md).
 
 The same noise on the same sums, counted twice: cohorts of fixed size with one client replaced, and Poisson cohorts of
 that mean size with one client added or removed.

@@ -141,7 +141,7 @@ def test_the_cost_of_the_methods_for_images_is_what_the_benchmark_wrote() -> Non
 
 
 def test_the_audit_of_privacy_is_what_the_benchmark_wrote() -> None:
-    page = " ".join((DOCS / "wrappers.md").read_text(encoding="utf-8").split())
+    page = " ".join((DOCS / "privacy.md").read_text(encoding="utf-8").split())
     central, fifth, adaptive, sgd, plain = pd.read_csv(CANARY_AUDIT).to_dict("records")
     assert {row["claimed"] for row in (central, fifth, adaptive, sgd)} == {8.0} and "claim ε ≤ 8.00" in page
     found = (

@@ -10,6 +10,7 @@ from typing import Any
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 CODE = re.compile(r"``(.+?)``", re.DOTALL)
+HEADS = re.compile(r"^(Heads of the runs' proofs, seed: first digits\.)\n((?:(?!<!--).+\n?)+)", re.MULTILINE)
 ROLE = re.compile(r":\w+:`~?([^`]+)`")
 
 
@@ -44,6 +45,11 @@ def _block(block: str) -> str:
         items = re.split(r"\n(?=- )", "\n".join(lines))
         return "\n".join("- " + words(" ".join(item.removeprefix("- ").split())) for item in items)
     return words(" ".join(" ".join(lines).split()))
+
+
+def heads_as_lines(text: str) -> str:
+    """The heads of proofs under a study's table as a block of lines, which Markdown would run together."""
+    return HEADS.sub(lambda found: f"{found[1]}\n\n```text\n{found[2].rstrip()}\n```\n", text)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

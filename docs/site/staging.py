@@ -9,6 +9,7 @@ from os.path import relpath
 from pathlib import Path
 
 from docs.site import catalog, interface, methods, notebook, options, studies
+from docs.site.markdown import heads_as_lines
 from raysim.config import registry
 
 ROOT, DOCS = studies.ROOT, studies.DOCS
@@ -92,7 +93,7 @@ def rewritten(source: str, page: str, shown: Mapping[str, str], folder: Path) ->
     text = (ROOT / source).read_text(encoding="utf-8")
     if page == "reference/methods.md":
         text += f"\n{methods.overview_links()}\n"
-    parts = FENCE.split(HIDDEN_TABLES.sub("", text))
+    parts = FENCE.split(heads_as_lines(HIDDEN_TABLES.sub("", text)))
 
     def leads(match: re.Match[str]) -> str:
         return _link(match, (ROOT / source).parent, page, shown, folder)
@@ -150,7 +151,10 @@ def _write(folder: Path, page: str, text: str) -> None:
 
 DATA = (
     "Every workload is a data set, or a kind of file, that is split over clients. Its options say how: "
-    "[data and models](../data.md) explains the splits, [your own data](../own-data.md) how to bring data by Python."
+    "[data and models](../data.md) explains the splits, [your own data](../own-data.md) how to bring data by Python. "
+    "Six ways to split the same digits over ten clients:\n\n"
+    "![Samples of each digit at ten clients, in six ways to split them](../pictures/partitions.png){.only-light}\n"
+    "![Samples of each digit at ten clients, in six ways to split them](../pictures/partitions-dark.png){.only-dark}"
 )
 MODELS = (
     f"The {len(registry.known('model'))} models that come with raysim, by what they read. Any `torch.nn.Module` of "

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from docs.site.markdown import plain
+from docs.site.markdown import heads_as_lines, plain
 from docs.site.options import toctree
 from raysim.studies import study_file, tables
 from raysim.studies.study_file import Study
@@ -23,6 +23,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "Attacks against defenses: which rule holds?": ("attacks-defenses", "attack-success"),
     "Async against sync: wait for slow clients, or go on without them?": ("virtual-time-cifar10",),
     "Who should take part in a round?": ("client-selection",),
+    "What does privacy cost?": ("privacy",),
     "What do fewer bytes cost?": ("compression",),
     "Which method for hospitals whose images differ?": (
         *("fedld-medical", "fedld-xrays", "fedld-steps", "fedld-pretrained"),
@@ -54,6 +55,11 @@ def by_question() -> Mapping[str, tuple[str, ...]]:
 def names() -> list[str]:
     """All studies, in the order of their questions."""
     return [name for names in by_question().values() for name in names]
+
+
+def question_of(name: str) -> str:
+    """The question that a study answers."""
+    return next(question for question, names in by_question().items() if name in names)
 
 
 @cache
@@ -150,13 +156,14 @@ def page(name: str) -> str:
     picture = picture_of(name)
     parts = [
         f"# {plain(asked.title)}",
+        f"*{question_of(name)}* This is one of the studies behind [that question](../results.md).",
         plain(about(name)),
         f"{there} of {cells} cells are kept in `{asked.results.relative_to(ROOT)}`. What the numbers say, and how far "
         f"they reach, is told on [its page](../{asked.table.name}).",
         f"```sh\n{command(name)}\n```",
         f"It takes {time_of(name)}; {proof_of(name)}." if name in _costs() else f"{proof_of(name).capitalize()}.",
         f"![{plain(asked.title)}](../{picture.relative_to(DOCS)})" if picture else "",
-        table_of(name),
+        heads_as_lines(table_of(name)),
         "## The study's file",
         f"```yaml\n{(DOCS / 'studies' / f'{name}.yaml').read_text(encoding='utf-8').strip()}\n```",
     ]

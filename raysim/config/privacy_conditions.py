@@ -56,7 +56,7 @@ def neighbors(config: Sections) -> str:
     """Words that stand beside a run's ε wherever it is told: the sampling, and which data differ between neighbors.
 
     An ε of replaced clients is not to be compared with one of clients that are added or removed: the same training with
-    the same noise has both, and the first is several times as large (docs/wrappers.md).
+    the same noise has both, and the first is several times as large (docs/privacy.md).
     """
     kind = config.privacy.kind
     if kind == "dp-sgd":

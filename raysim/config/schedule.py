@@ -59,7 +59,7 @@ class Schedule:
         Help(
             "a round's clients: "
             + "; ".join(f"{name}: {meaning}" for name, meaning in _MEANINGS.items())
-            + "; what ε is about follows (docs/wrappers.md)"
+            + "; what ε is about follows (docs/privacy.md)"
         ),
     ] = SAMPLERS[0]
     candidates: Annotated[

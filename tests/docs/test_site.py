@@ -90,6 +90,12 @@ def test_signs_of_formulas_are_shown_as_they_are() -> None:
     assert equation == "```text\nθ⁺ = Σ p_k θ_k\n```"
 
 
+def test_heads_of_proofs_are_a_line_each() -> None:
+    text = "Heads of the runs' proofs, seed: first digits.\na: 0: 12ab.\nb: 0: 34cd.\n<!-- end of table -->\n"
+    lines = markdown.heads_as_lines(text).splitlines()
+    assert lines[1:] == ["", "```text", "a: 0: 12ab.", "b: 0: 34cd.", "```", "<!-- end of table -->"]
+
+
 def test_links_of_a_page_lead_to_pages_of_the_site(tmp_path: Path) -> None:
     text = staging.rewritten("docs/methods.md", "reference/methods.md", staging.pages_of_the_site(), tmp_path)
     assert "[fedavg.py](methods/fedavg.md)" in text and "[fedrad.md](../fedrad.md)" in text

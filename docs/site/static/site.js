@@ -1,12 +1,32 @@
-// What the theme leaves out for keyboards and screen readers: names of its toggles, and tables that scroll by arrow keys.
+// What the theme leaves out for keyboards and screen readers: names of its toggles, and frames that scroll by arrow keys.
+// Tables with sentences and wide pictures are marked, so that site.css can show them on a phone.
+const ROLES = { THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TH: "columnheader", TD: "cell" };
 document.addEventListener("DOMContentLoaded", () => {
   for (const toggle of document.querySelectorAll("summary:has(.toctree-toggle)")) {
     toggle.setAttribute("aria-label", "Show or hide the pages below");
   }
-  for (const table of document.querySelectorAll(".bd-article table.table")) {
-    table.setAttribute("tabindex", "0");
-  }
   for (const head of document.querySelectorAll("th")) {
     if (!head.textContent.trim()) head.replaceWith(document.createElement("td"));  // a corner is no header
+  }
+  for (const table of document.querySelectorAll(".bd-article table.table")) {
+    table.setAttribute("tabindex", "0");
+    const cells = [...table.querySelectorAll("tbody td")];
+    for (const cell of cells) {
+      if (/[±[]/.test(cell.textContent) && cell.textContent.length <= 40) cell.classList.add("figure");
+    }
+    const long = cells.filter((cell) => cell.textContent.length > 80);
+    if (!long.length) continue;
+    long.forEach((cell) => cell.classList.add("sentence"));
+    table.classList.add("sentences");
+    table.setAttribute("role", "table");  // the rows of a phone are blocks, which have no roles by themselves
+    for (const part of table.querySelectorAll("thead, tbody, tr, th, td")) part.setAttribute("role", ROLES[part.tagName]);
+    const headings = [...table.querySelectorAll("thead tr:first-child > *")].map((head) => head.textContent.trim());
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.children].forEach((cell, place) => { if (place) cell.dataset.heading = headings[place] ?? ""; });
+    }
+  }
+  for (const picture of document.querySelectorAll(".bd-article p > img")) {
+    picture.parentElement.classList.add("wide-picture");
+    picture.parentElement.setAttribute("tabindex", "0");
   }
 });
