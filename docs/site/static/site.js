@@ -22,7 +22,9 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const part of table.querySelectorAll("thead, tbody, tr, th, td")) part.setAttribute("role", ROLES[part.tagName]);
     const headings = [...table.querySelectorAll("thead tr:first-child > *")].map((head) => head.textContent.trim());
     for (const row of table.querySelectorAll("tbody tr")) {
-      [...row.children].forEach((cell, place) => { if (place) cell.dataset.heading = headings[place] ?? ""; });
+      [...row.children].forEach((cell, place) => {
+        if (place && cell.textContent.trim()) cell.dataset.heading = headings[place] ?? "";
+      });
     }
   }
   for (const picture of document.querySelectorAll(".bd-article p > img")) {
