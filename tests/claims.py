@@ -12,6 +12,7 @@ GUARDED = (
     *("benchmarks.spectral", "benchmarks.method_costs", "benchmarks.agreement"),  # tests/test_result_tables.py
     "benchmarks.attack",  # tests/test_result_tables.py
     "benchmarks.trust_cost",  # tests/test_trust_page.py
+    "results/rounds.csv",  # tests/benchmarks/test_rounds.py
     "tests.portable_digests",  # tests/test_portable_digests.py
     *("benchmarks.published", "benchmarks.startup", "benchmarks.scaling calls"),  # tests/test_result_tables.py
     *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_result_tables.py
