@@ -67,8 +67,12 @@ def _computed(folder: Path, rounds: int, part: int, parts: int) -> list[float]:
     return seconds
 
 
-def timed(lines: list[list[str]]) -> tuple[float, float, list[str]]:
-    """Run commands at a time: seconds to the end of the last, processor seconds of all processes, what they printed."""
+def timed(lines: list[list[str]], *, orphans: bool = False) -> tuple[float, float, list[str]]:
+    """Run commands at a time: seconds to the end of the last, processor seconds of all processes, what they printed.
+
+    Args:
+        orphans: this process has no other children and is given orphans: wait for those, too, so that they count.
+    """
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     running = [subprocess.Popen(line, stdout=subprocess.PIPE, text=True) for line in lines]
     said = [process.communicate()[0] for process in running]
@@ -76,8 +80,8 @@ def timed(lines: list[list[str]]) -> tuple[float, float, list[str]]:
     if any(process.returncode for process in running):
         raise SystemExit(f"a command failed: {lines}")
     with suppress(ChildProcessError):
-        while True:
-            os.wait()  # for grandchildren, whose processor time counts once they are waited for
+        while orphans:
+            os.wait()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, said
 
@@ -86,7 +90,7 @@ def in_shares(folder: Path, rounds: int, parts: int) -> Row:
     """The row of plain processes, one if ``parts`` is 1."""
     line = [sys.executable, "-m", "benchmarks.study_cells", "--rounds", str(rounds)]
     lines = [[*line, "--share", f"{part}/{parts}", "--output", str(folder / str(part))] for part in range(parts)]
-    seconds, processor, said = timed(lines)
+    seconds, processor, said = timed(lines, orphans=True)
     cells = [one for own in said for one in json.loads(own)]
     return _row("plain" if parts > 1 else "alone", seconds, processor) | {
         "seconds_of_cells": round(sum(cells), 2),
@@ -97,7 +101,7 @@ def in_shares(folder: Path, rounds: int, parts: int) -> Row:
 def side_by_side(folder: Path, rounds: int, workers: int) -> Row:
     """The row of the whole command."""
     line = [sys.executable, "-m", "raysim.study", *words(folder, rounds), "--workers", str(workers)]
-    seconds, processor, _ = timed([line])
+    seconds, processor, _ = timed([line], orphans=True)
     return _row("study", seconds, processor)
 
 

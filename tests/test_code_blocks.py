@@ -89,7 +89,6 @@ SLOW = (
     "python -m raysim.launch --method fedavg --workload tinyshakespeare",
     "python -m raysim.launch --method fedavg --workload nodes",
     "python -m raysim.launch --method fedavg --workload tudataset",
-    "python -m raysim.launch --method fedavg --workload cifar10",
     "python -m raysim.launch --method fedavg --partition views",
     "python -m raysim.launch --method fedssp",
     "python -m raysim.launch --method examples.",

@@ -61,7 +61,7 @@ def names() -> list[str]:
 
 @dataclass(frozen=True)
 class Client:
-    """What a client knows once the averaged model is there."""
+    """A client's knowledge once the averaged model is there."""
 
     wide: Tensor
     """X, P̃X, P̃²X side by side [n, 3 F]."""

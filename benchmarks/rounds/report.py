@@ -121,7 +121,7 @@ def of_rows(path: Path) -> str:
 
 
 def _seconds(starts: pd.DataFrame) -> list[float]:
-    """Of all rounds after the warm-up of each start."""
+    """Seconds of all rounds after the warm-up of each start."""
     return [
         float(word)
         for words, warm_up in zip(starts["seconds"], starts["warm_up"], strict=True)

@@ -222,7 +222,7 @@ class Personalized(nn.Module):
         return batch.of(predicted).clamp(min=SMALL).log()
 
     def guide(self, graph: Subgraph) -> Guide:
-        """What the extractor says of a graph, in evaluation mode and without a gradient."""
+        """The extractor's outputs on a graph, in evaluation mode and without a gradient."""
         modes = [(part, part.training) for part in (*self.body.modules(), *self.head.modules())]
         for part, _ in modes:
             part.training = False

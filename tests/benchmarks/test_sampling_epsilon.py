@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import sampling_epsilon
 
-PAGE = Path(__file__).parents[2] / "docs" / "wrappers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
 
 
 def test_the_page_has_the_table() -> None:

@@ -75,7 +75,9 @@ def test_a_round_without_a_finite_update_shows_it() -> None:
 @pytest.mark.parametrize("model", ["logistic", "mobilenet"])
 def test_margin_and_principal_rule_around_fedavg_are_fedld(tmp_path: Path, model: str) -> None:
     """Bit for bit, BatchNorm's statistics too."""
-    base = BASE | {"model.name": model, "schedule.rounds": 3} | ({"model.width": 0.1} if model == "mobilenet" else {})
+    base = BASE | {"model.name": model, "schedule.rounds": 3}
+    if model == "mobilenet":  # with the default rate it diverges, on some processors to inf
+        base |= {"model.width": 0.1, "training.learning_rate": 0.001}
     own = run(small_run(tmp_path / "own", base, method__name="fedld", method__share=0.6, method__margin_weight=0.1))
     options: dict[str, Any] = {"training__margin": 0.1, "defense__rule": "principal", "defense__axes": 0.6}
     built = run(small_run(tmp_path / "built", base, **options))
