@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.rounds.running import Run, growth, peak
-from benchmarks.rounds.task import Workload
+from benchmarks.rounds.task import WORKLOADS, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,8 @@ def of_rows(path: Path) -> str:
     rows = pd.read_csv(path)
     systems = list(dict.fromkeys(rows["system"]))
     lines = [f"| | {' | '.join(systems)} |", "|---" * (len(systems) + 1) + "|"]
-    for name, of_workload in rows.groupby("workload", sort=False):
+    for name in (name for name in WORKLOADS if name in set(rows["workload"])):
+        of_workload = rows[rows["workload"] == name]
         by_system = {system: of_workload[of_workload["system"] == system] for system in systems}
         timed = {system: _seconds(own[~own["watched"]]) for system, own in by_system.items()}
         floor = statistics.median(timed[REFERENCE])
