@@ -52,9 +52,15 @@ class TrainChunk:
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedChunk, list[Any]]:
         """Train the clients; what is ``returned``."""
         training = _Training(self, worker, inputs)
-        with kept_globals(worker.own_code):
-            for group in self._groups():
-                training.train(group)
+        try:
+            with kept_globals(worker.own_code):
+                for group in self._groups():
+                    training.train(group)
+        except RuntimeError:
+            # After a kernel failed a GPU refuses every call, also the one that puts its stream back; the client's own
+            # failure, which says what failed, is in the result.
+            if not training.ended_with_failure():
+                raise
         return training.result()
 
     def moment(self, place: int) -> Moment:
@@ -148,6 +154,11 @@ class _Training:
         if self._worker.method.traits.judged_apart:
             return to_numpy(self._worker.averaged(client, message.parameters + update.delta, state).buffer)
         return to_numpy(self._worker.built(client).buffer)  # where ``train`` left it for the next client to replace
+
+    def ended_with_failure(self) -> bool:
+        """Whether all clients were tried, and one failed."""
+        failed = any(isinstance(update, Failure) for update, _, _ in self._results)
+        return failed and len(self._results) == len(self._tasks)
 
     def result(self) -> tuple[TrainedChunk, list[Any]]:
         """The chunk's result and its outputs, in the order of :meth:`Returned.outputs`."""

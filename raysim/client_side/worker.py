@@ -19,6 +19,7 @@ import torch
 
 from raysim import seeds
 from raysim.client_side.drift import Drift, Moment
+from raysim.client_side.misaligned_batch_norm import spare_misaligned
 from raysim.client_side.model_parts import check_parts, check_types, extended
 from raysim.client_side.pooling import keep_layout
 from raysim.client_side.portable_dropout import draw_from_generator
@@ -114,7 +115,9 @@ class Worker:
             if wanted and not shared:
                 raise ConfigError(nothing_to_share(self.federation.name, wanted))
             self._models[inputs] = FlatModel(module, shared, self.device)
-            if self.device == "cpu" and self._models[inputs].channels_last:
+            if self.device != "cpu":
+                spare_misaligned(module)
+            elif self._models[inputs].channels_last:
                 keep_layout(module)
             if self.config.engine.portable and self.config.privacy.kind != "dp-sgd":  # which draws within vmap
                 draw_from_generator(module)

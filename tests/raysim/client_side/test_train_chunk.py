@@ -1,0 +1,51 @@
+"""A GPU that refuses every further call does not hide which client's kernel failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from raysim.client_side import train_chunk
+from raysim.client_side.worker import Worker
+from raysim.exchange.payload import Failure
+from tests.raysim.client_side.single_steps import SINGLE_STEPS, block
+from tests.small_runs import MakeConfig, worker_of
+
+
+@pytest.fixture
+def base() -> dict[str, object]:
+    return SINGLE_STEPS
+
+
+@pytest.fixture
+def dead_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a chunk cannot put torch's streams back."""
+
+    @contextmanager
+    def kept_globals(own_code: bool) -> Iterator[None]:
+        yield
+        raise RuntimeError("CUDA error: misaligned address")
+
+    monkeypatch.setattr(train_chunk, "kept_globals", kept_globals)
+
+
+@pytest.mark.usefixtures("dead_gpu")
+def test_the_failure_of_the_client_is_what_is_told(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(self: Worker, task: Any, *_: Any) -> Any:
+        raise RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
+
+    worker = worker_of(make_config("run"))
+    monkeypatch.setattr(Worker, "train", train)
+    first, second = block(worker, range(8, 10), 1).updates
+    assert isinstance(first, Failure) and isinstance(second, Failure)
+    assert (first.client, first.reason) == (8, "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
+
+
+@pytest.mark.usefixtures("dead_gpu")
+def test_without_a_failed_client_the_error_is_raised(make_config: MakeConfig) -> None:
+    worker = worker_of(make_config("run"))
+    with pytest.raises(RuntimeError, match="misaligned address"):
+        block(worker, range(8, 10), 1)
