@@ -1,18 +1,21 @@
 """Everything about raysim that waits for a GPU, in about ten minutes; without a GPU it says so and ends with code 0.
 
     python -m benchmarks.gpu --rows rows.csv
+    python -m benchmarks.gpu --rows docs/results/gpu.csv --table    # nothing is run: a page's table, of its rows
 
-Federated averaging on synthetic images, two rounds, with 1, 2, 4 and 8 client actors on one GPU: W1 to W3 and P2 of
-benchmarks/README.md and a ResNet-18, in float32, and P2 and ResNet-18 in bfloat16 too. A row has the seconds of the
-second round, the GPU's utilization and largest memory (of nvidia-smi, all processes together), and a digest of the
-trained model: it must be the same for any number of actors. What no longer fits into ``--minutes`` is left out, and
-said. The last rows are client tasks of one step, merged into batches and not.
+Federated averaging on synthetic images, four rounds, with 1, 4, 8 and 2 client actors on one GPU: W1 to W3 and P2 of
+benchmarks/README.md and a ResNet-18, in float32, and P2 and ResNet-18 in bfloat16 too. A row has the median seconds of
+all rounds but the first, the GPU's utilization and largest memory (of nvidia-smi, all processes together), and a digest
+of the trained model: it must be the same for any number of actors. All cases come with one number of actors before the
+next number, so that ``--minutes`` leaves out the last numbers, and says so. W2 has client tasks of one step, merged
+into batches and not.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -22,19 +25,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.published import add, machine
 from benchmarks.rounds.raysim_models import MODELS
 from benchmarks.rounds.task import WORKLOADS
 from raysim.storage.proof_file import PROOF_NAME, read_proof
+from raysim.units import counted
 
 ROOT = Path(__file__).resolve().parent.parent
-ACTORS = (1, 2, 4, 8)
+ACTORS = (1, 4, 8, 2)
+"""The most wanted first."""
 LOOK = 0.2
 """Seconds between two looks at the GPU."""
 TEST_SAMPLES = 1000
-ROUNDS = 2
+ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -106,25 +112,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path, default=Path("gpu.csv"), help="the CSV file that rows are added to")
     parser.add_argument("--minutes", type=float, default=10.0, help="begin nothing after as many")
+    parser.add_argument("--table", action="store_true", help="run nothing, print the rows as a table")
     options = parser.parse_args()
+    if options.table:
+        print("\n".join(table(options.rows)))
+        return 0
     name = gpu_name()
     if not name:
         print("no GPU")
         return 0
     end = time.monotonic() + 60 * options.minutes
-    fine = [measure(each, case, end, options.rows, name) for each, case in cases().items()]
-    return 0 if all(fine) else 1
+    return 0 if measure(cases(), end, options.rows, name) else 1
 
 
-def measure(name: str, case: Case, end: float, rows: Path, gpu: str) -> bool:
-    """Add the rows of a case to the file; whether all runs finished, with the same bits.
+def measure(cases: Mapping[str, Case], end: float, rows: Path, gpu: str) -> bool:
+    """Add the rows of all cases to the file; whether all runs finished, each case with the same bits.
 
     Args:
         end: of ``time.monotonic``, after which no run begins.
         gpu: its name.
     """
-    digests, finished = set(), True
-    for actors in ACTORS:
+    digests: dict[str, set[str]] = {name: set() for name in cases}
+    finished = True
+    for actors, (name, case) in itertools.product(ACTORS, cases.items()):
         if time.monotonic() > end:
             print(f"left out, no time: {name} with {actors} actors")
             continue
@@ -132,11 +142,33 @@ def measure(name: str, case: Case, end: float, rows: Path, gpu: str) -> bool:
         if found is None:
             finished = False
             continue
-        digests.add(found["digest"])
-        row = {"case": name, "actors": actors, **found, "same_bits": len(digests) == 1, "gpu": gpu} | machine()
+        digests[name].add(found["digest"])
+        row = {"case": name, "actors": actors, **found, "same_bits": len(digests[name]) == 1, "gpu": gpu} | machine()
         add(rows, row)
         print(row, flush=True)
-    return finished and len(digests) <= 1
+    return finished and all(len(each) <= 1 for each in digests.values())
+
+
+def table(rows: Path) -> list[str]:
+    """The rows as lines of Markdown: a line for each case, its numbers of actors beside each other."""
+    with rows.open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    numbers = sorted({int(row["actors"]) for row in found})
+    header = ["", *(f"{counted(number, 'actor')}: s a round, busy, MiB" for number in numbers), "bits"]
+    lines = [header, ["---"] * len(header)]
+    for case in dict.fromkeys(row["case"] for row in found):
+        own = {int(row["actors"]): row for row in found if row["case"] == case}
+        alone = float(own[numbers[0]]["seconds_round"])
+        cells = [_cell(own[number], alone) if number in own else "" for number in numbers]
+        digests = {row["digest"] for row in own.values()}
+        lines.append([case, *cells, "" if len(own) == 1 else "equal" if len(digests) == 1 else "**differ**"])
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _cell(row: Mapping[str, str], alone: float) -> str:
+    seconds = float(row["seconds_round"])
+    times = "" if seconds == alone else f" ({seconds / alone:.2f}x)"
+    return f"{seconds:.3f}{times}, {float(row['utilization_percent']):.0f} %, {int(row['peak_mib']):,}"
 
 
 def gpu_name() -> str:
@@ -163,15 +195,16 @@ def run(case: Case, actors: int) -> dict[str, Any] | None:
 def figures(folder: Path, looks: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Those of a finished run, and of the looks at the GPU meanwhile."""
     with (folder / "rounds.csv").open(newline="") as file:
-        last = list(csv.DictReader(file))[-1]
+        first, *timed = csv.DictReader(file)
     busy = [use for use, _ in looks if use]
     servers = [entry.content["server"] for entry in read_proof(folder / PROOF_NAME) if "server" in entry.content]
     return {
-        "seconds_train": float(last["seconds_train"]),
-        "seconds_round": float(last["seconds_round"]),
+        "seconds_train": median(float(row["seconds_train"]) for row in timed),
+        "seconds_round": median(float(row["seconds_round"]) for row in timed),
+        "seconds_first_round": float(first["seconds_round"]),
         "utilization_percent": round(sum(busy) / len(busy), 1) if busy else 0.0,
         "peak_mib": max((memory for _, memory in looks), default=0),
-        "accuracy": float(last["accuracy"]),
+        "accuracy": float(timed[-1]["accuracy"]),
         "digest": servers[-1],
     }
 

@@ -71,6 +71,7 @@ def test_every_row_belongs_to_a_study() -> None:
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
     }  # tests/test_trust_page.py
+    others.add(RESULTS / "gpu.csv")  # tests/benchmarks/test_gpu.py
     others.add(RESULTS / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set(RESULTS.glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
     rows = set(RESULTS.rglob("*.csv")) - others
