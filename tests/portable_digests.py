@@ -154,7 +154,7 @@ def _added(file: dict[str, Any], found: Digests, name: str) -> list[str]:
     return new
 
 
-def _anew(file: dict[str, Any], found: Digests) -> dict[str, Any]:
+def renewed(file: dict[str, Any], found: Digests) -> dict[str, Any]:
     """The file with these digests; of the processors only what they gave on workloads whose digests did not change."""
     same = {name for name in found if file["versions"] == versions() and file["digests"].get(name) == found[name]}
     processors = [
@@ -186,7 +186,7 @@ def main() -> int:
     runs = {name: methods_of(name) for name in (WORKLOADS if asked.anew else asked.only)}
     found = computed(runs, capped=not asked.uncapped, emulate=asked.emulate)
     if asked.anew:
-        file = _anew(file, found)
+        file = renewed(file, found)
     name = processor(asked.emulate) + (", without the caps" if asked.uncapped else "")
     differing = _added(file, found, name)
     FILE.write_text(json.dumps(file, indent=1) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from raysim import portable
 from tests.long_tests import long
-from tests.portable_digests import WORKLOADS, computed, kept, methods_of, processor, versions
+from tests.portable_digests import WORKLOADS, computed, kept, methods_of, processor, renewed, versions
 
 FEW = {"digits, cnn": ("fedavg", "scaffold"), "table, mlp": ("ditto",), "text, lstm": ("fedavg",), "graphs": ("gcfl",)}
 
@@ -40,6 +40,20 @@ def test_a_few_runs_have_the_digests_of_other_processors() -> None:
 @long
 def test_all_runs_have_them() -> None:
     equal({name: tuple(methods_of(name)) for name in WORKLOADS})
+
+
+def test_new_digests_forget_what_processors_gave_on_the_workloads_that_changed() -> None:
+    equal = {"digits, cnn": "1 of 1", "graphs": "0 of 1"}
+    old = {"name": "A", "equal": equal, "differing": ["graphs: fedssp"]}
+    file = {
+        "versions": versions(),
+        "digests": {"digits, cnn": {"fedavg": "x"}, "graphs": {"fedssp": "y"}},
+        "processors": [old, {"name": "B", "equal": {"graphs": "1 of 1"}, "differing": []}],
+    }
+    found = {"digits, cnn": {"fedavg": "x"}, "graphs": {"fedssp": "z"}}
+    kept_ones = [{"name": "A", "equal": {"digits, cnn": "1 of 1"}, "differing": []}]
+    assert renewed(file, found) == {"versions": versions(), "digests": found, "processors": kept_ones}
+    assert renewed({**file, "versions": {}}, found)["processors"] == []
 
 
 def test_processors_and_what_they_agreed_on_stand_in_the_page() -> None:

@@ -4,7 +4,7 @@
 
 ``FedSSP`` is a checkout of github.com/OakleyTan/FedSSP (e551b05). Its network, clients, server and rounds are run as
 they are, AdamW and dropout included, in one thread; what it takes of dgl is in ``dgl_parts``, plain torch. It gets
-raysim's graphs, split and spectra, so that decomposing them is in nobody's seconds, and makes its mini-batches
+raysim's graphs, split and spectra, so that no seconds of either hold their decomposition, and makes its mini-batches
 once, as there. Judging, which its client tasks do at their end, is taken off. Prints a JSON object as
 ``benchmarks.client_tasks`` reads it, the median over the rounds behind the first.
 """

@@ -121,16 +121,10 @@ def requirements(paper: Paper, source: str) -> str:
     raysim = versions.pop("raysim", None)
     commit = paper.first.facts.environment.get("commit")
     lines = [f"# Python {paper.first.facts.environment.get('python')}, commit {commit or 'not known'} of raysim"]
-    own = (
-        source
-        if source.startswith("./")
-        else f"raysim @ {source}"
-        if source
-        else f"raysim=={raysim}"
-        if raysim
-        else "raysim"
-    )
-    lines.append(own)
+    if source:
+        lines.append(source if source.startswith("./") else f"raysim @ {source}")
+    else:
+        lines.append(f"raysim=={raysim}" if raysim else "raysim")
     for name, version in versions.items():
         if version:
             known = "" if name in PACKAGES else "# not a package that raysim needs: "

@@ -62,20 +62,20 @@ class Pictures(Silent):
 
     def _begin(self) -> None:
         if self._thread is None:
-            # A daemon: after a second Ctrl-C nobody waits for it.
+            # A daemon: after a second Ctrl-C this process ends without it.
             self._thread = threading.Thread(target=self._draw, name=THREAD, daemon=True)
             self._thread.start()
 
     def _draw(self) -> None:
-        # While the driver still writes: most of a second of loading.
-        for name in ("pandas", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"):
-            importlib.import_module(name)
-
-        from raysim.report import plots, run_page
-
-        while not (self._folder / "summary.json").exists() and not self._ended.wait(LOOK):
-            pass
         try:
+            # While the driver still writes: most of a second of loading.
+            for name in ("pandas", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"):
+                importlib.import_module(name)
+
+            from raysim.report import plots, run_page
+
+            while not (self._folder / "summary.json").exists() and not self._ended.wait(LOOK):
+                pass
             if self._status in ("", "finished"):
                 result = load_result(self._folder)
                 curve = plots.run_picture(result.rounds, run_title(result.config, result.summary))

@@ -180,7 +180,7 @@ def _drive(config: RunConfig, folder: Path, observer: Observer, stopping: Callab
 
 
 def blocked() -> bool:
-    """Whether a call that nobody waits for is still at work, so that this process must end without exit handlers.
+    """Whether a call is still at work whose answer is not wanted, so that this process must end without exit handlers.
 
     Such are a call of Ray's that never came back, and a picture after a second Ctrl-C.
     """

@@ -41,7 +41,7 @@ _OF_PROOF: Mapping[str, type] = {"lines": int, "head": str}
 
 
 def checked_facts(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a checkpoint; ValueError unless settings and marks in them have their types, whoever wrote them."""
+    """The facts of a checkpoint; ValueError unless settings and marks in them have their types."""
     facts = dict(found)
     check_types(facts, {"tables": dict, "settings": dict})
     marks = facts.get("tables", {})

@@ -2,7 +2,7 @@
 
 torch hands √x, eˣ, ln x and others of a float tensor to MKL's vector mathematics, whose kernels are chosen by the
 processor whatever ``MKL_CBWR`` says, and are not rounded correctly: with the caps of :mod:`raysim.portable` a fifth of
-all square roots differed in their last bit from one processor to the next, and with them every step of Adam.
+all square roots missed the nearest float, on each processor others, and with them every step of Adam.
 """
 
 from __future__ import annotations

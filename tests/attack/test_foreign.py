@@ -79,7 +79,7 @@ def places(data: Any, deep: int = 3) -> Iterator[tuple[Any, ...]]:
 
 
 def said(main: Callable[[list[str]], int], words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command that must not succeed prints."""
+    """The output of a command, which must not succeed."""
     code = main(words)
     printed = capsys.readouterr()
     assert code in (1, 2), (words, printed.out)

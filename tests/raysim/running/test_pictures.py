@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -53,14 +54,15 @@ def test_a_run_that_does_not_finish_has_no_page(tmp_path: Path, config: RunConfi
     assert pictures.finish() == status and not any((folder / name).exists() for name in MADE)
 
 
+@pytest.mark.parametrize(("owner", "name"), [(plots, "run_picture"), (importlib, "import_module")])
 def test_an_error_of_the_drawing_is_the_callers(
-    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError("no such font")
 
-    monkeypatch.setattr(plots, "run_picture", fail)
     pictures = Pictures(config, make(tmp_path / "run"))
+    monkeypatch.setattr(owner, name, fail)
     pictures.ended("finished")
     with pytest.raises(OSError, match="no such font"):
         pictures.finish()
