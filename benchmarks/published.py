@@ -54,11 +54,9 @@ class BlazeCnn(ModelOptions):
     name: ClassVar[str] = "blazefl_cnn"
 
     def network(self, inputs: InputSpec) -> Classifier:
-        from torch import nn
+        from benchmarks.rounds.models import blazefl_cnn
 
-        layers = [nn.Conv2d(3, 6, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)]
-        layers += [nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)]
-        return nn.Sequential(*layers)  # type: ignore[return-value]
+        return blazefl_cnn()  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

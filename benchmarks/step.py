@@ -1,7 +1,7 @@
 """Processor time of a training step, and of a whole client task of five, beside a bare loop's, in milliseconds.
 
     python -m benchmarks.step                                    # P2's network with batches of 10, 20 and 50
-    python -m benchmarks.step --models cnn --batches 50
+    python -m benchmarks.step --models cnn blazefl_cnn --batches 50 --precisions float32
     python -m benchmarks.step --batches 10 --profile             # what torch calls in raysim's steps, by time
 
 *step* is the local epoch alone, by raysim's training loop and by one as anybody would write it (channels first, a new

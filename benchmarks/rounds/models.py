@@ -88,6 +88,16 @@ def simple_cnn() -> nn.Module:
 
 
 @_builder
+def blazefl_cnn() -> nn.Module:
+    """The network of BlazeFL's benchmark of CIFAR-10: 5x5 convolutions of 6 and 16, then 120 and 84 units."""
+    from torch import nn
+
+    layers = [nn.Conv2d(3, 6, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)]
+    layers += [nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, CLASSES)]
+    return nn.Sequential(*layers)
+
+
+@_builder
 def lstm() -> nn.Module:
     """LEAF's network for the next character (Caldas et al. 2018)."""
     from benchmarks.rounds.networks import CharacterLstm

@@ -48,9 +48,20 @@ class SimpleCnn(ModelOptions):
         return models.build("simple_cnn")  # type: ignore[return-value]
 
 
-MODELS: dict[str, MarkedCnn | MarkedMlp | MarkedMobileNet | SimpleCnn] = {
+@dataclass(frozen=True)
+class BlazeCnn(ModelOptions):
+    """BlazeFL's network."""
+
+    name: ClassVar[str] = "blazefl_cnn"
+
+    def network(self, inputs: InputSpec) -> Classifier:
+        return models.build("blazefl_cnn")  # type: ignore[return-value]
+
+
+MODELS: dict[str, MarkedCnn | MarkedMlp | MarkedMobileNet | SimpleCnn | BlazeCnn] = {
     "cnn": MarkedCnn(),
     "mlp": MarkedMlp(),
     "mobilenet": MarkedMobileNet(stem="imagenet"),
     "simple_cnn": SimpleCnn(),
+    "blazefl_cnn": BlazeCnn(),
 }

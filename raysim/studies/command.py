@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from raysim.remote.address import local_path
 from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
 from raysim.studies.computing import Where
+from raysim.studies.placement import placement
 
 USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
+           [--gpus-per-client 1/k]
        python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
 OF_GRIDS = ("grid", "seeds", "measure", "choose", "by", "title", "output")
 """Options of a grid, which a study file has as keys."""
@@ -43,6 +45,8 @@ class Command:
     cells_on: Where = "processes"
     written: tuple[Path, ...] = ()
     """The study file of a grid, and its folder before it, as far as they were not there before this command."""
+    placed: Mapping[str, object] = field(default_factory=dict)
+    """Options of all cells that say where they are computed (:mod:`raysim.studies.placement`)."""
 
     @contextmanager
     def refused(self) -> Iterator[None]:
@@ -118,11 +122,11 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     known, rest = parser.parse_known_args(argv)
     path = Path(rest.pop(0)) if rest and not rest[0].startswith("-") else None
     written: tuple[Path, ...] = ()
+    placed: Mapping[str, object] = {}
     trusted: tuple[Path, ...] = tuple(known.trust)
     if path is not None:
         given = [f"--{name}" for name in OF_GRIDS if getattr(known, name)]
-        if extra := [*given, *rest]:
-            raise ConfigError(f"{extra[0]}: a study file has all settings in it; change {path}, or leave it out.")
+        placed = placement([*given, *rest], str(path))
     elif not known.grid:
         raise ConfigError(f"give a study file, or a grid:\nusage: {USAGE}")
     elif known.output is None:
@@ -131,7 +135,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         written = tuple(one for one in (known.output, known.output / FILE) if not one.exists())
         path = _made(known.output, _study(known, rest))
         trusted += (known.output,)  # what the file names stands on the command line
-    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written)
+    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed)
 
 
 def count_of(option: str, text: str, least: int = 1) -> int:

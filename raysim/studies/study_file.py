@@ -98,6 +98,8 @@ class Study:
     paper: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """(row, column, measure) → the number of a paper, in the unit of the table."""
     choice: Choice | None = None
+    placed: Mapping[str, Any] = field(default_factory=dict)
+    """Options of every cell that say where it is computed, beside those of the file."""
 
     @property
     def name(self) -> str:
@@ -124,7 +126,8 @@ class Study:
                 for row, method in self.rows.items():
                     own = self.inside.get((row, column), {})
                     path = self.results / file_name(column) / f"{file_name(row)}-seed{seed}.csv"
-                    yield Cell(column, row, seed, (base, options, method, own), path, self.per_seed)
+                    layers = (base, options, method, own, self.placed)
+                    yield Cell(column, row, seed, layers, path, self.per_seed)
 
 
 def read(path: Path, trusted: Sequence[Path] = ()) -> Study:

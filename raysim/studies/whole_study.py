@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from raysim.cli.interruption import Interruption
+from raysim.client_side.device import device_of
 from raysim.comparison.outcomes import Values
 from raysim.config.answering import Answer
 from raysim.errors import FAILED, RaysimError
@@ -70,7 +72,7 @@ def carry_out(request: Command) -> Answer:
 
 def _read(request: Command) -> tuple[Study, list[Cell]]:
     """The study, checked, and the cells that are to be run."""
-    study = read(request.study, request.trusted)
+    study = replace(read(request.study, request.trusted), placed=request.placed)
     for note in study.notes:
         print(printable(f"note: {note}"), file=sys.stderr)
     cells = list(study.cells())
@@ -83,6 +85,8 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     run = [] if request.table_only else missing
     if run:
         check_measures(study)
+        if request.placed.get("engine.gpus_per_client") and request.cells_on == "processes":
+            device_of(run[0].config().engine)  # else every cell fails
         load_ahead(run, request.workers, request.cells_on)
         load_packages(study)
     return study, run
