@@ -1,4 +1,4 @@
-"""Skewed splits of published studies that are not of one Dirichlet draw: sorted shards, Pachinko and quantiles."""
+"""Skewed splits of published studies, dealt client by client or cut from sorted samples."""
 
 from __future__ import annotations
 
@@ -30,6 +30,21 @@ def sorted_shards(
     owners = np.empty(len(labels), dtype=np.int64)
     owners[order] = holders[np.arange(len(labels)) * count // len(labels)]
     return from_owners(level(owners, clients, min_samples, generator), clients)
+
+
+def equal_dirichlet(
+    labels: Integers, clients: int, alpha: float, min_samples: int, generator: np.random.Generator
+) -> Partition:
+    """Label skew of clients whose sizes differ by at most one (Hsu et al. 2019, arXiv 1909.06335, section 3).
+
+    Each client draws shares of the classes ~ Dirichlet(alpha) and then its samples one by one and without replacement;
+    what has run out is taken out of the shares. The paper's prior over classes is even here too.
+
+    Args:
+        labels: class of each sample, int64 [N].
+    """
+    classes = np.arange(int(labels.max(initial=-1)) + 1)
+    return pachinko(labels, classes, clients, alpha, 1.0, min_samples, generator)
 
 
 def pachinko(  # noqa: PLR0913 - the symbols of the paper

@@ -20,6 +20,7 @@ PartitionName = Literal[
     "auto",
     "iid",
     "dirichlet",
+    "equal_dirichlet",
     "shards",
     "pathological",
     "pachinko",
@@ -31,14 +32,15 @@ PartitionName = Literal[
 ]
 PARTITION_HELP = (
     "split of the training samples: auto (sites where the data names real clients, else dirichlet); iid; dirichlet "
-    "(label skew); shards (exactly classes_per_client classes a client); pathological (sorted by label, "
-    "shards_per_client equal shards a client); pachinko (label skew in superclasses and classes, of data that has "
-    "both); quantile (sorted by a feature, one quantile a client); quantity and lognormal (skewed sizes); sites (the "
-    "real clients of the data); views (label skew, samples drawn for each client by itself, so that any number of "
-    "clients may exist; clients overlap)"
+    "(label skew); equal_dirichlet (label skew of clients that have equally many samples); shards (exactly "
+    "classes_per_client classes a client); pathological (sorted by label, shards_per_client equal shards a client); "
+    "pachinko (label skew in superclasses and classes, of data that has both); quantile (sorted by a feature, one "
+    "quantile a client); quantity and lognormal (skewed sizes); sites (the real clients of the data); views (label "
+    "skew, samples drawn for each client by itself, so that any number of clients may exist; clients overlap)"
 )
 OPTIONS_OF_PARTITIONS: Mapping[str, tuple[str, ...]] = {
     "dirichlet": ("alpha",),
+    "equal_dirichlet": ("alpha",),
     "shards": ("classes_per_client",),
     "pathological": ("shards_per_client",),
     "pachinko": ("alpha", "beta"),
@@ -132,8 +134,8 @@ class SplitOptions:
     alpha: Annotated[
         Positive,
         Help(
-            "concentration of the Dirichlet distribution, for dirichlet, quantity, views and pachinko (of "
-            "superclasses); smaller is more skewed",
+            "concentration of the Dirichlet distribution, for dirichlet, equal_dirichlet, quantity, views and "
+            "pachinko (of superclasses); smaller is more skewed",
             "Hsu et al. 2019, arXiv 1909.06335",
         ),
     ] = 0.5
@@ -218,6 +220,8 @@ class SplitOptions:
             return skewed_splits.sorted_shards(labels, clients, self.shards_per_client, least, generator)
         if self.partition == "quantile":
             return skewed_splits.quantiles(_feature(data), clients, least, generator)
+        if self.partition == "equal_dirichlet":
+            return skewed_splits.equal_dirichlet(labels, clients, self.alpha, least, generator)
         if self.partition == "pachinko":
             above = _superclasses(data)
             return skewed_splits.pachinko(labels, above, clients, self.alpha, self.beta, least, generator)

@@ -27,7 +27,7 @@ from raysim.workloads.tables.encoding import Encoded, classes_of, encode, has_fr
 if TYPE_CHECKING:
     import pandas
 
-BY_CLASS = ("dirichlet", "shards", "pathological", "pachinko", "views")
+BY_CLASS = ("dirichlet", "equal_dirichlet", "shards", "pathological", "pachinko", "views")
 """Partitions that go by the class of each sample."""
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.splits import skewed_splits
@@ -66,3 +68,26 @@ def test_pachinko_has_two_levels() -> None:
 def test_quantiles_by_hand() -> None:
     result = skewed_splits.quantiles(np.array([0.9, 0.1, 0.5, 0.3]), 2, 1, generator())
     assert [result.of(client).tolist() for client in range(2)] == [[1, 3], [0, 2]]
+
+
+@given(
+    labels=st.lists(st.integers(0, 4), min_size=6, max_size=60),
+    clients=st.integers(1, 6),
+    alpha=st.floats(1e-3, 100.0),
+    seed=st.integers(0, 99),
+)
+def test_equal_dirichlet_deals_every_sample_once_to_clients_of_equal_size(
+    labels: list[int], clients: int, alpha: float, seed: int
+) -> None:
+    result = skewed_splits.equal_dirichlet(np.array(labels), clients, alpha, 1, generator(seed))
+    assert sorted(np.concatenate([result.of(client) for client in range(clients)]).tolist()) == [*range(len(labels))]
+    assert max(result.sizes) - min(result.sizes) <= 1
+
+
+def test_equal_dirichlet_is_as_skewed_as_alpha_says() -> None:
+    """By a tiny alpha the first client has one class, by a huge one all classes alike."""
+    labels = np.repeat(np.arange(10), 1000)
+    skewed = skewed_splits.equal_dirichlet(labels, 10, 1e-4, 1, generator(3))
+    assert np.bincount(labels[skewed.of(0)], minlength=10).max() == 1000
+    even = skewed_splits.equal_dirichlet(labels, 10, 1e6, 1, generator(3))
+    assert all(np.abs(np.bincount(labels[even.of(client)], minlength=10) - 100).max() < 80 for client in range(10))
