@@ -1,6 +1,7 @@
 """Recordings of a real run: its terminal as an animated SVG, its live page as an animated WebP.
 
-Both are played in twenty seconds, whatever the run took: the terminal by its time stamps, the page round by round.
+Both are played in twenty seconds, whatever the run took: the terminal by its time stamps, the page round by round. Both
+begin with the end of the run, so that a viewer that shows one picture only, or a reader in haste, sees a result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 LENGTH = 20.0
-"""Seconds that a recording is played; the last picture stays for ``HELD`` of them."""
+"""Seconds that a recording is played; for the first ``HELD`` of them it shows the end of the run."""
 HELD = 4.0
 FRAMES = 60
 COLUMNS, LINES = 100, 15
@@ -110,7 +111,7 @@ def svg(found: Sequence[tuple[float, list[Line]]]) -> bytes:
         stops.append(f"{place / FRAMES * (1 - HELD / LENGTH):.2%}{{transform:translateY({-number * high}px)}}")
         rows = "".join(f'<text x="12" y="{25 + 19 * row}">{_spans(line)}</text>' for row, line in enumerate(lines))
         frames.append(f'<g transform="translate(0 {number * high})">{rows}</g>')
-    motion = f"animation:play {LENGTH:g}s step-end infinite"
+    motion = f"animation:play {LENGTH:g}s step-end -{LENGTH - HELD:g}s infinite"
     style = (
         f"text{{font:14px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#c9d1d9;white-space:pre}}"
         f"#film{{transform:translateY({-last * high}px)}}"
@@ -177,11 +178,11 @@ def page(settings: Mapping[str, object], size: Mapping[str, int]) -> bytes:
 
 
 def _film(shots: Sequence[bytes]) -> bytes:
-    """Pictures, one after another, as an animated WebP; the last one stays."""
+    """Pictures, one after another, as an animated WebP that begins with the last one, which stays."""
     from PIL import Image
 
-    first, *others = (Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots)
-    durations = [int(1000 * (LENGTH - HELD) / len(others))] * len(others) + [int(1000 * HELD)]
+    *others, first = (Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots)
+    durations = [int(1000 * HELD)] + [int(1000 * (LENGTH - HELD) / len(others))] * len(others)
     buffer = io.BytesIO()
     first.save(buffer, "WEBP", save_all=True, append_images=others, duration=durations, loop=0, quality=55, method=4)
     return buffer.getvalue()

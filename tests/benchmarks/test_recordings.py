@@ -33,10 +33,22 @@ def test_a_recording_is_one_file_that_plays_for_its_length_and_ends_with_the_las
     root = ElementTree.fromstring(found)
     text = found.decode()
     frames = root.findall(".//{*}g[@transform]")
-    assert f"play {LENGTH:g}s" in text and "&lt;end&gt;" in text
+    assert f"play {LENGTH:g}s step-end -{LENGTH - HELD:g}s" in text and "&lt;end&gt;" in text  # begins with its end
     assert len(re.findall(r"%\{transform", text)) == len(frames)
     assert max(float(stop) for stop in re.findall(r"([\d.]+)%\{", text)) <= 100 * (1 - HELD / LENGTH)
     assert len(list(frames[-1])) == LINES and "https://" not in text.replace("http://www.w3.org", "")
+
+
+def test_a_film_begins_with_its_last_picture() -> None:
+    shots = []
+    for color in ("red", "lime", "blue"):
+        buffer = io.BytesIO()
+        Image.new("RGB", (8, 8), color).save(buffer, "PNG")
+        shots.append(buffer.getvalue())
+    with Image.open(io.BytesIO(recordings._film(shots))) as film:
+        frames = [frame.convert("RGB").getpixel((4, 4)) for frame in ImageSequence.Iterator(film)]
+    brightest = [max(range(3), key=frame.__getitem__) for frame in frames]
+    assert brightest == [2, 0, 1]
 
 
 def test_a_stamp_is_read_back_from_each_format(tmp_path: Path) -> None:
