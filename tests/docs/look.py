@@ -2,8 +2,9 @@
 
 ``python -m tests.docs.look SITE OUT [--axe axe.min.js] [--only PART ...]`` opens each page of the folder SITE 1280 and
 390 pixels wide, light and dark. ``OUT/faults.txt`` has what a browser can tell by itself: pages that are wider than the
-window, pictures that are not there, errors of scripts, addresses outside the site, and violations that axe-core (npm)
-finds. ``OUT/sheets`` is for the eye: several pages side by side, long ones cut into columns. Exit code 1: a fault.
+window, cells of a row that stand one below another, pictures that are not there, errors of scripts, addresses outside
+the site, and violations that axe-core (npm) finds. ``OUT/sheets`` is for the eye: several pages side by side, long ones
+cut into columns. Exit code 1: a fault.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ STICKING_OUT = """() => {
         .filter((e) => e.getBoundingClientRect().right > wide + 1 && !clipped(e)).slice(0, 3)
         .map((e) => e.outerHTML.slice(0, 120));
 }"""
+STACKED = """() => [...document.querySelectorAll("td, th")]
+    .filter((cell) => getComputedStyle(cell.parentElement).display === "table-row"
+        && !["table-cell", "none"].includes(getComputedStyle(cell).display))
+    .slice(0, 3).map((cell) => cell.outerHTML.slice(0, 120))"""
 MISSING = "() => [...document.images].filter((i) => i.complete && !i.naturalWidth).map((i) => i.src)"
 AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
     (v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 150)).join(" | ") + ` (${v.nodes.length})`)"""
@@ -51,6 +56,7 @@ def look(page: Any, address: Path, axe: str | None) -> Iterator[str]:
     page.wait_for_function("[...document.images].every((i) => i.complete)")
     yield from told
     yield from (f"sticks out: {element}" for element in page.evaluate(STICKING_OUT))
+    yield from (f"is not beside the other cells of its row: {cell}" for cell in page.evaluate(STACKED))
     yield from (f"picture is not there: {source}" for source in page.evaluate(MISSING))
     if axe is not None:
         page.evaluate(axe)

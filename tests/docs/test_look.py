@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pydata_sphinx_theme
 from PIL import Image
 
 from tests.chromium import MARKS
 from tests.docs import look
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_long_page_is_cut_into_columns_of_sheets(tmp_path: Path) -> None:
@@ -26,7 +30,24 @@ class TestInABrowser:
     pytestmark = MARKS
 
     def test_faults_of_a_page_are_told(self, tmp_path: Path) -> None:
-        (tmp_path / "a.html").write_text('<p style="width: 2000px">wide</p><img src="gone.png">')
+        (tmp_path / "a.html").write_text(
+            '<p style="width: 2000px">wide</p><img src="gone.png">'
+            "<table><tr><td>a<td style='display: inline-block'>b</table>"
+        )
         assert look.main([str(tmp_path), str(tmp_path / "out"), "--widths", "390"]) == 1
         told = (tmp_path / "out" / "faults.txt").read_text()
         assert "a.html at 390 light: sticks out: <p" in told and "gone.png" in told
+        assert told.count("is not beside") == 2  # light and dark
+
+    def test_numbers_of_a_row_stand_side_by_side_in_the_site(self, tmp_path: Path) -> None:
+        theme = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme"
+        styles = theme / "static" / "styles"
+        for place in (*styles.glob("*.css"), *(ROOT / "docs" / "site" / "static").iterdir()):
+            shutil.copy2(place, tmp_path)
+        links = "".join(f'<link rel="stylesheet" href="{name.name}">' for name in sorted(tmp_path.glob("*.css")))
+        code = "<code><span class=pre>raysim/methods/fedavg.py</span></code>"
+        (tmp_path / "a.html").write_text(
+            f"<html lang=en>{links}<script src=site.js></script><article class=bd-article><table class=table><tbody>"
+            f"<tr><td>{code}<td>81.16 ± 0.30 (5)<td>−0.12 [−0.32, +0.07], 5 seeds</tbody></table></article>"
+        )
+        assert look.main([str(tmp_path), str(tmp_path / "out")]) == 0, (tmp_path / "out" / "faults.txt").read_text()

@@ -1,5 +1,6 @@
 // What the theme leaves out for keyboards and screen readers: names of its toggles, and frames that scroll by arrow keys.
-// Tables with sentences and wide pictures are marked, so that site.css can show them on a phone.
+// Tables with sentences and wide pictures are marked, so that site.css can show them on a phone; long paths and
+// addresses in cells may break, and comments move to their commands where these are wider than the page.
 const ROLES = { THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TH: "columnheader", TD: "cell" };
 document.addEventListener("DOMContentLoaded", () => {
   for (const toggle of document.querySelectorAll("summary:has(.toctree-toggle)")) {
@@ -12,8 +13,9 @@ document.addEventListener("DOMContentLoaded", () => {
     table.setAttribute("tabindex", "0");
     const cells = [...table.querySelectorAll("tbody td")];
     for (const cell of cells) {
-      if (/[±[]/.test(cell.textContent) && cell.textContent.length <= 40) cell.classList.add("figure");
+      if (/[±[]/.test(cell.textContent) && cell.textContent.length <= 40) cell.classList.add("measured");
     }
+    if (table.querySelector(".measured")) table.classList.add("measurements");
     const long = cells.filter((cell) => cell.textContent.length > 80);
     if (!long.length) continue;
     long.forEach((cell) => cell.classList.add("sentence"));
@@ -25,6 +27,18 @@ document.addEventListener("DOMContentLoaded", () => {
       [...row.children].forEach((cell, place) => {
         if (place && cell.textContent.trim()) cell.dataset.heading = headings[place] ?? "";
       });
+    }
+  }
+  for (const words of document.querySelectorAll(".bd-article td code .pre, .bd-article td a.external:not(:has(*))")) {
+    if (!/\S{21}/.test(words.textContent)) continue;
+    const parts = words.textContent.split(/(?<=[/_.,(])/);
+    words.replaceChildren(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+  }
+  for (const block of document.querySelectorAll(".highlight-sh pre")) {
+    if (block.scrollWidth <= block.clientWidth) continue;
+    for (const comment of block.querySelectorAll(".c1")) {
+      const room = comment.previousElementSibling;
+      if (room?.matches(".w") && room.textContent.length > 2) room.textContent = "  ";
     }
   }
   for (const picture of document.querySelectorAll(".bd-article p > img")) {
