@@ -141,10 +141,11 @@ def _bytes(name: str) -> str:
         sent = {cell.row: cell.path for cell in reversed(list(studies.study(study).cells())) if cell.path.exists()}
         for row, path in sent.items():
             if studies.method_of_row(study, row) == name and (each := _sent(path)):
-                lines.append([f"[{plain(row)}](../../results/{study}.md)", *map(byte_count, each)])
+                title = plain(studies.study(study).title)
+                lines.append([plain(row), f"[{title}](../../results/{study}.md)", *map(byte_count, each)])
     if not lines:
         return ""
-    head = ("row of a study", "bytes to clients in a round", "bytes from clients")
+    head = ("row", "study", "bytes to clients in a round", "bytes from clients")
     return f"What it sends, in the studies above (mean over the rounds of one run):\n\n{table(head, lines)}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from os.path import relpath
 from pathlib import Path
 
-from docs.site import catalog, interface, methods, notebook, options, studies
+from docs.site import cards, catalog, interface, methods, notebook, options, studies
 from docs.site.markdown import heads_as_lines
 from raysim.config import registry
 
@@ -53,6 +53,10 @@ def stage(folder: Path, *, run: bool) -> None:
         _write(folder, page, text)
     for page, text in made().items():
         _write(folder, page, text)
+    (folder / "pictures" / "cards").mkdir()
+    for name in studies.names():
+        if studies.picture_of(name) is None and (drawn := cards.picture(name)) is not None:
+            (folder / "pictures" / "cards" / f"{name}.png").write_bytes(drawn)
     for name in methods.names():
         _keep(folder, methods.file_of(name))
 

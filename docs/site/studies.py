@@ -188,7 +188,8 @@ def gallery() -> str:
 
 def _card(name: str) -> str:
     picture, (there, cells) = picture_of(name), kept(name)
-    shown = f":img-top: {picture.relative_to(DOCS)}\n:img-alt: {study(name).title}\n" if picture else ""
+    place = str(picture.relative_to(DOCS)) if picture else f"pictures/cards/{name}.png" if there else ""
+    shown = f":img-top: {place}\n:img-alt: {study(name).title}\n" if place else ""
     return (
         f"::::{{grid-item-card}} {plain(study(name).title)}\n:link: results/{name}\n:link-type: doc\n{shown}\n"
         f"{_first_sentences(about(name))}\n\n{there} of {cells} runs kept, {time_of(name)}\\\n{proof_of(name)}\n\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import raysim
-from docs.site import catalog, interface, markdown, methods, options, purposes, staging, studies
+from docs.site import cards, catalog, interface, markdown, methods, options, purposes, staging, studies
 from docs.site.__main__ import main
 from docs.site.links import faults
 from raysim.config import registry
@@ -33,7 +33,7 @@ def test_a_page_of_a_method_has_the_form_of_all_and_its_own_rows() -> None:
     assert "(μ/2)‖w − θ‖²" in page and "no partial work of stragglers" in page and "| PFLlib | 1e-07" in page
     assert "[`--method.mu`]{#option-method-mu}" in page and "Li et al. 2020, Eq. 2" in page
     assert "| FedProx |" in page and "| FedAvg |" not in page
-    assert "| [FedProx](../../results/fedrad-table2.md) | 611 kB | 611 kB |" in page
+    assert "| FedProx | [FedRAD, amounts of data and numbers of clients](../../results/fedrad-table2.md) | 611 kB |" in page
     assert sorted(methods.names()) == sorted(registry.known("method"))
     assert [name for name in methods.names() if not purposes.purpose(name)] == [], "docs/site/purposes.py lacks it"
     named = [name for group in purposes.PURPOSES.values() for name in group]
@@ -68,6 +68,14 @@ def test_a_card_says_time_and_proofs() -> None:
     assert "50 of 50 runs kept, about " in card and " on two cores" in card and "heads of 50 proofs: `" in card
     assert studies.two_cores(7300) == "61 minutes" and studies.two_cores(1) == "1 seconds"
     assert studies.proof_of("compression") == "made before heads of proofs were kept"
+
+
+def test_a_card_has_a_picture_where_runs_are_kept() -> None:
+    for name in ("comparing", "compression", "fedssp-folds"):  # drawn for the card, by the study, no runs yet
+        card = studies.gallery().partition(f":link: results/{name}\n")[2].partition("::::\n")[0]
+        assert (":img-top: " in card) == (studies.kept(name)[0] > 0), name
+    drawn = cards.picture("comparing")
+    assert drawn is not None and drawn.startswith(b"\x89PNG")
 
 
 def test_a_picture_with_a_dark_form_is_shown_in_both(tmp_path: Path) -> None:
