@@ -41,7 +41,10 @@ def _block(block: str) -> str:
     lines = block.strip("\n").splitlines()
     if all(line.startswith("    ") for line in lines):
         return "\n".join(["```text", *(line[4:] for line in lines), "```"])
-    if lines[0].startswith("- "):
+    first = next((number for number, line in enumerate(lines) if line.startswith("- ")), None)
+    if first:  # a list below the words that lead to it
+        return f"{_block(chr(10).join(lines[:first]))}\n\n{_block(chr(10).join(lines[first:]))}"
+    if first == 0:
         items = re.split(r"\n(?=- )", "\n".join(lines))
         return "\n".join("- " + words(" ".join(item.removeprefix("- ").split())) for item in items)
     return words(" ".join(" ".join(lines).split()))

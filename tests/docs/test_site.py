@@ -93,10 +93,16 @@ def test_signs_of_formulas_are_shown_as_they_are() -> None:
 
             θ⁺ = Σ p_k θ_k
 
+        Decided here:
+        - one,
+          and more
+        - two
+
         It ends.
         """
 
-    first, equation, last = markdown.docstring(method).split("\n\n")
+    first, equation, words, decided, last = markdown.docstring(method).split("\n\n")
+    assert words == "Decided here:" and decided == "- one, and more\n- two"
     assert first == "Weight λ of \\|h - c\\_y\\|² in `loss(x)`." and last == "It ends."
     assert equation == "```text\nθ⁺ = Σ p_k θ_k\n```"
 
