@@ -51,12 +51,31 @@ llms_txt_suppress_unknown_node_warnings = ["abbreviation", "PassthroughTextEleme
 MARKS = re.compile(r"(``.+?``|:\w+:`[^`]+`|`[^`]+`_?)|([*|]|_(?=\W|$))", re.DOTALL)
 
 
+ATTRIBUTES: dict[str, list[str]] = {}
+"""Name of an attribute → its docstring, which napoleon would cut at a colon into a type and a text."""
+
+
 def escape(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """Docstrings are plain text with ``code`` and Google's sections: signs of formulas are no markup."""
     text = "\n".join(lines)
     lines[:] = MARKS.sub(lambda mark: mark.group(1) or f"\\{mark.group(2)}", text).split("\n")
+    if what in ("attribute", "property"):
+        ATTRIBUTES[name] = list(lines)
+
+
+def whole(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """The docstring of an attribute as it was before napoleon."""
+    lines[:] = ATTRIBUTES.pop(name, lines)
+
+
+def shorten(app: object, what: str, *told: Any) -> tuple[str | None, str | None]:
+    """A signature with the help of every option in it (RunConfig's): the options have pages of their own."""
+    *_, signature, returns = told
+    return ("(...)" if signature and "Help(" in signature else signature), returns
 
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", escape, priority=100)
+    app.connect("autodoc-process-docstring", whole, priority=900)
+    app.connect("autodoc-process-signature", shorten)

@@ -176,7 +176,8 @@ def gallery() -> str:
         "# Results",
         "Each card is a study: a table of runs that is kept with its settings, so that any cell can be computed again. "
         "A comparison of two rows is told with its paired difference and interval on the study's page; the numbers "
-        "of the table alone are no ranking. Times are estimates from the beginning of one run "
+        "of the table alone are no ranking. A picture of dots shows the first measure of every row, mean and standard "
+        "deviation over seeds, in a color for each column. Times are estimates from the beginning of one run "
         "(`python -m benchmarks.study_costs`); heads of proofs are given as the first digits of the SHA-256 of all of "
         "them, a line each.",
     ]

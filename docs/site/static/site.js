@@ -13,11 +13,12 @@ document.addEventListener("DOMContentLoaded", () => {
     table.setAttribute("tabindex", "0");
     const cells = [...table.querySelectorAll("tbody td")];
     for (const cell of cells) {
-      if (/[±[]/.test(cell.textContent) && cell.textContent.length <= 40) cell.classList.add("measured");
+      if (/±|\[[−+\d]/.test(cell.textContent) && cell.textContent.length <= 40) cell.classList.add("measured");
     }
-    if (table.querySelector(".measured")) table.classList.add("measurements");
+    const measures = cells.some((cell) => cell.classList.contains("measured"));
+    if (measures) table.classList.add("measurements");
     const long = cells.filter((cell) => cell.textContent.length > 80);
-    if (!long.length) continue;
+    if (!long.length && (measures || !cells.some((cell) => cell.textContent.length > 40))) continue;
     long.forEach((cell) => cell.classList.add("sentence"));
     table.classList.add("sentences");
     table.setAttribute("role", "table");  // the rows of a phone are blocks, which have no roles by themselves
