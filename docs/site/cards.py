@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def picture(name: str) -> bytes | None:
             spread = [own.std(ddof=1) if len(own) > 1 else 0.0 for own in scaled]
             places = [place + height for place in known]
             means = [own.mean() for own in scaled]
-            dots = {"fmt": "osD^"[rank], "color": LIGHT[rank], "markersize": 3, "elinewidth": 1}
+            dots: Any = {"fmt": "osD^"[rank], "color": LIGHT[rank], "markersize": 3, "elinewidth": 1}
             panel.errorbar(means, places, xerr=spread, label=column, **dots)
         panel.set_yticks(range(len(rows)), rows)
         panel.invert_yaxis()
