@@ -21,6 +21,8 @@ from raysim.studies.tables import finished, place_of_table, tables
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "results"
 STARTUP = RESULTS / "startup.csv"
+MEMORY = RESULTS / "startup-memory.csv"
+STEP = RESULTS / "step.csv"
 SPECTRAL_COST = RESULTS / "spectral-cost.csv"
 POPULATION = RESULTS / "population.csv"
 ROUNDS = RESULTS / "rounds.csv"  # tests/benchmarks/test_rounds.py
@@ -71,6 +73,7 @@ def test_every_row_belongs_to_a_study() -> None:
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
     }  # tests/test_trust_page.py
+    others |= {STEP, MEMORY, RESULTS / "rounds-amd.csv"}  # the last: tests/benchmarks/test_rounds.py
     others.add(RESULTS / "gpu.csv")  # tests/benchmarks/test_gpu.py
     others.add(RESULTS / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set(RESULTS.glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
@@ -87,6 +90,22 @@ def test_the_start_of_a_run_is_what_the_benchmark_wrote() -> None:
         values = [rows[rows["run"] == f"dashboard {kind}"][name] for kind in ("on", "off")]
         cells = [f"{own.median():.2f} ({own.min():.2f}, {own.max():.2f})" for own in values]
         assert f"| {name} | {' | '.join(cells)} |" in page
+
+
+def test_the_memory_of_a_run_by_process_is_what_the_benchmark_wrote() -> None:
+    page = (DOCS / "profile.md").read_text(encoding="utf-8")
+    with MEMORY.open(newline="") as file:
+        on, off = csv.DictReader(file)
+    kinds = [kind for kind in on if kind not in ("run", "options")][:7]
+    assert kinds[-1] == "all"
+    assert "\n".join(f"| {kind} | {on[kind]} | {off[kind]} |" for kind in kinds) in page
+    assert f"a run has {int(on['all']) - int(on['client actors'])} MiB" in " ".join(page.split())
+
+
+def test_the_time_of_a_step_is_what_the_benchmark_wrote() -> None:
+    with STEP.open(newline="") as file:
+        lines = [f"| {' | '.join(row.values())} |" for row in csv.DictReader(file)]
+    assert "\n".join(lines) in (DOCS / "profile.md").read_text(encoding="utf-8")
 
 
 def test_the_cost_of_the_spectral_network_is_what_the_benchmark_wrote() -> None:
