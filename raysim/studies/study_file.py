@@ -226,7 +226,7 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
 def _blamed(cell: Cell, message: str) -> str:
     """The keys of the study file that a config's error speaks of."""
     row, column = f"rows: {cell.row}", f"columns: {cell.column}" if cell.column else "columns"
-    places = ("base", column, row, f"{row}: in: {cell.column}")
+    places = ("base", column, row, f"{row}: in: {cell.column}", "the command line")
     for key, layer in zip(reversed(places), reversed(cell.layers), strict=True):
         if any(re.search(rf"(?<![\w.]){re.escape(path)}(?!\w)", message) for path in layer):
             return key
