@@ -142,7 +142,7 @@ def test_figures_of_the_readme_stand_on_their_pages() -> None:
     sizes = pd.read_csv(POPULATION).set_index("clients")["peak_mib"]
     assert "ten million clients, 100 a round, takes the memory of one with a thousand" in readme
     assert sizes[10**7] == pytest.approx(sizes[1000], rel=0.02)
-    of_fedrad = ("joins", "neunet", "iterations", "table1", "table2")
+    of_fedrad = ("joins", "neunet", "iterations", "table1", "table2", "whole")
     kept = [path for name in of_fedrad for path in DOCS.glob(f"results/fedrad-{name}/**/*.csv")]
     assert f"({len(kept)} cells, five paired seeds)" in readme
 
