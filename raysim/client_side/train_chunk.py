@@ -18,7 +18,7 @@ from raysim.client_side import process_state
 from raysim.client_side.drift import Moment
 from raysim.client_side.fedsgd import Merged, take_one_step, train_merged
 from raysim.client_side.worker import ClientState, Worker
-from raysim.errors import reason_of
+from raysim.errors import RaysimError, reason_of
 from raysim.exchange.payload import Failure, Packed, Returned, TrainedChunk
 from raysim.exchange.pool_protocol import power_of_two
 from raysim.exchange.profile_marks import Marks
@@ -50,17 +50,22 @@ class TrainChunk:
     """Virtual seconds at which each client task begins; empty without virtual time. Merged ones begin together."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedChunk, list[Any]]:
-        """Train the clients; what is ``returned``."""
+        """Train the clients; what is ``returned``.
+
+        Raises:
+            RaysimError: a client's kernel failed on a GPU, which takes no call of this process any more.
+        """
         training = _Training(self, worker, inputs)
         try:
             with kept_globals(worker.own_code):
                 for group in self._groups():
                     training.train(group)
-        except RuntimeError:
-            # After a kernel failed a GPU refuses every call, also the one that puts its stream back; the client's own
-            # failure, which says what failed, is in the result.
-            if not training.ended_with_failure():
+        except RuntimeError as error:
+            # After a kernel failed a GPU refuses every call, also the one that puts its stream back: no other client
+            # can be trained here, and what failed stands in the first failure.
+            if (failure := training.failure()) is None:
                 raise
+            raise RaysimError(f"client {failure.client}, {failure.stage}: {failure.reason}; then {error}") from error
         return training.result()
 
     def moment(self, place: int) -> Moment:
@@ -155,10 +160,9 @@ class _Training:
             return to_numpy(self._worker.averaged(client, message.parameters + update.delta, state).buffer)
         return to_numpy(self._worker.built(client).buffer)  # where ``train`` left it for the next client to replace
 
-    def ended_with_failure(self) -> bool:
-        """Whether all clients were tried, and one failed."""
-        failed = any(isinstance(update, Failure) for update, _, _ in self._results)
-        return failed and len(self._results) == len(self._tasks)
+    def failure(self) -> Failure | None:
+        """The first client task that failed."""
+        return next((update for update, _, _ in self._results if isinstance(update, Failure)), None)
 
     def result(self) -> tuple[TrainedChunk, list[Any]]:
         """The chunk's result and its outputs, in the order of :meth:`Returned.outputs`."""

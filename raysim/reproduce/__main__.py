@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--scale", choices=get_args(Scale), default="small", help="small by default")
     add("--output", type=local_path, metavar="FOLDER", help="the study's folder; reproduced/TABLE-SCALE by default")
     add("--workers", type=partial(count_of, "workers"), metavar="N", help="cells side by side; one a core by default")
-    add("--gpus-per-client", type=float, metavar="1/k", help="the part of a GPU that a cell has; 0, none, by default")
+    add("--gpus-per-client", metavar="1/k", help="the part of a GPU that a cell has; 0, none, by default")
     add("--json", action="store_true", help="say it as one JSON object")
     return answered(parser, argv, _answer, "interrupted; the same command goes on")
 
@@ -51,7 +51,7 @@ def _answer(options: argparse.Namespace) -> Answer:
     path = folder / FILE
     keep_request(path, found.at(options.scale), f"{path} is another study; give another --output.")
     gpus = options.gpus_per_client
-    placed = {} if gpus is None else placement([f"--gpus_per_client={gpus}"], str(path))
+    placed = {} if gpus is None else placement([f"--gpus-per-client={gpus}"], str(path))
     made = carry_out(Command(path, (folder,), table_only=False, workers=options.workers, placed=placed))
     if made.code != FINISHED:
         return made

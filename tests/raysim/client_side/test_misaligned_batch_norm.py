@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from raysim.client_side import worker as worker_module
 from raysim.client_side.misaligned_batch_norm import ALIGNMENT, spare_misaligned
 from raysim.flat_model import FlatModel, all_names
+from tests.small_runs import MakeConfig, worker_of
 
 
 def network(classes: int) -> nn.Sequential:
@@ -62,6 +64,14 @@ def test_values_are_the_same_and_copies_go_on_by_themselves() -> None:
     copied(images)
     assert torch.equal(running_mean(module), running_mean(plain))
     assert not torch.equal(running_mean(copied), running_mean(module))
+
+
+def test_a_worker_spares_the_models_of_a_gpu(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, spared = worker_of(make_config("run")), list[nn.Module]()
+    monkeypatch.setattr(worker_module, "spare_misaligned", spared.append)
+    monkeypatch.setattr(worker_module, "FlatModel", lambda module, shared, device: FlatModel(module, shared))
+    worker.device = "cuda"
+    assert [worker.built(0).module] == spared
 
 
 @pytest.mark.gpu

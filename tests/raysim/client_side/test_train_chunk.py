@@ -10,7 +10,7 @@ import pytest
 
 from raysim.client_side import train_chunk
 from raysim.client_side.worker import Worker
-from raysim.exchange.payload import Failure
+from raysim.errors import RaysimError
 from tests.raysim.client_side.single_steps import SINGLE_STEPS, block
 from tests.small_runs import MakeConfig, worker_of
 
@@ -33,15 +33,15 @@ def dead_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("dead_gpu")
-def test_the_failure_of_the_client_is_what_is_told(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_whose_kernel_failed_is_told(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     def train(self: Worker, task: Any, *_: Any) -> Any:
         raise RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
 
     worker = worker_of(make_config("run"))
     monkeypatch.setattr(Worker, "train", train)
-    first, second = block(worker, range(8, 10), 1).updates
-    assert isinstance(first, Failure) and isinstance(second, Failure)
-    assert (first.client, first.reason) == (8, "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
+    told = "client 8, train: RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED; then CUDA error: misaligned"
+    with pytest.raises(RaysimError, match=told):
+        block(worker, range(8, 10), 1)
 
 
 @pytest.mark.usefixtures("dead_gpu")

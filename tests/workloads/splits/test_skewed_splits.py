@@ -85,7 +85,7 @@ def test_equal_dirichlet_deals_every_sample_once_to_clients_of_equal_size(
 
 
 def test_equal_dirichlet_is_as_skewed_as_alpha_says() -> None:
-    """By a tiny alpha the first client has one class, by a huge one all classes alike."""
+    """The first client has one class where alpha is tiny, and all classes alike where it is huge."""
     labels = np.repeat(np.arange(10), 1000)
     skewed = skewed_splits.equal_dirichlet(labels, 10, 1e-4, 1, generator(3))
     assert np.bincount(labels[skewed.of(0)], minlength=10).max() == 1000
