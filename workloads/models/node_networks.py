@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.workloads._torch_geometric import GATConv, GCNConv, SAGEConv, SimpleConv
+from raysim.workloads.models.dropout import GeneratorDropout
 
 if TYPE_CHECKING:
     from raysim.workloads.graphs.node_batch import NodeBatch
@@ -74,7 +75,7 @@ class GcnBody(nn.Module):
         return batch.of(graph.spread(values) if self.spreads else values)
 
 
-class FixedDropout(nn.Dropout):
+class FixedDropout(GeneratorDropout):
     """Dropout that evaluation has too, with the same draws in every pass."""
 
     def forward(self, input: Tensor) -> Tensor:

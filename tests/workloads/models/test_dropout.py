@@ -35,3 +35,10 @@ def test_nothing_is_dropped_in_evaluation_and_all_of_it_at_a_rate_of_one() -> No
     values = torch.randn(50)
     assert torch.equal(GeneratorDropout(0.5).eval()(values), values)
     assert not GeneratorDropout(1.0)(values).any()
+
+
+def test_within_vmap_each_sample_has_draws_of_its_own() -> None:
+    values = torch.ones(40, 30)
+    torch.manual_seed(3)
+    found = torch.func.vmap(GeneratorDropout(0.5), randomness="different")(values)
+    assert set(found.unique().tolist()) == {0.0, 2.0} and len(found.unique(dim=0)) == 40

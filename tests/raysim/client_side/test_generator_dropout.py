@@ -1,4 +1,4 @@
-"""Dropout of a user's module in a portable run."""
+"""Dropout of a user's module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from raysim.client_side.portable_dropout import draw_from_generator
+from raysim.client_side.generator_dropout import draw_from_generator
 from raysim.workloads.models.dropout import GeneratorDropout
 from tests.small_runs import LOGISTIC, small_run, worker_of
 
@@ -33,8 +33,7 @@ def test_dropout_layers_draw_from_the_generator_wherever_they_are() -> None:
     assert torch.equal(module.eval()[1](values), values)
 
 
-def test_clients_of_a_portable_run_train_with_them(tmp_path: Path) -> None:
-    for portable in (False, True):
-        config = small_run(tmp_path, LOGISTIC, model__name="mobilenet", engine__portable=portable)
-        kinds = {type(part) for part in worker_of(config).model(0).module.modules() if isinstance(part, nn.Dropout)}
-        assert kinds == {GeneratorDropout if portable else nn.Dropout}
+def test_clients_train_with_them(tmp_path: Path) -> None:
+    config = small_run(tmp_path, LOGISTIC, model__name="mobilenet")
+    kinds = [type(part) for part in worker_of(config).model(0).module.modules() if isinstance(part, nn.Dropout)]
+    assert kinds == [GeneratorDropout]
