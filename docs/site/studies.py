@@ -32,7 +32,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         *("fedssp-baselines", "fedssp-ablation", "fedssp-folds", "fedssp-features", "fedssp-scan"),
     ),
     "Which method for parts of one graph?": (
-        *("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg", "subgraphs-datasets"),
+        *("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg"),
+        *("subgraphs-datasets", "subgraphs-datasets-fedpub"),
     ),
     "What do the parts of FedRAD do?": (
         *("fedrad-table1", "fedrad-table2", "fedrad-iterations", "fedrad-joins", "fedrad-whole"),
