@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim import portable
+from raysim.storage import environment as surroundings
 
 FILE = Path(__file__).with_name("portable_digests.json")
 METHODS = ("fedavg", "fedprox", "scaffold", "fedrad", "fedld", "ditto", "fedpac", "ifca", "feddyn", "moon")
@@ -132,10 +133,8 @@ def processor(emulate: str = "") -> str:
     if emulate:
         said = subprocess.run(["qemu-x86_64", "--version"], check=True, capture_output=True, text=True).stdout
         return f"{emulate}, emulated by qemu-x86_64 {said.split()[2]}"
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    wide = "AVX-512" if "avx512f" in facts["flags"].split() else "AVX2"
-    return f"{facts['model name']}, family {facts['cpu family']}, model {facts['model']}, {wide}"
+    wide = "AVX-512" if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="utf-8").split() else "AVX2"
+    return f"{surroundings.processor()}, {wide}"
 
 
 def _added(file: dict[str, Any], found: Digests, name: str) -> list[str]:

@@ -25,7 +25,7 @@ def environment() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
-        "cpu": _processor(),
+        "cpu": processor(),
         "cpu_count": os.cpu_count(),
         "versions": {"raysim": __version__} | {name: _version(name) for name in PACKAGES},
         "caps": {name: os.environ[name] for name in VARIABLES if name in os.environ},
@@ -41,12 +41,20 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _processor() -> str | None:
+def processor() -> str | None:
+    """The processor's name, with family and model on Linux: rented machines often name its make alone."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:  # not Linux
         return platform.processor() or None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+    facts: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    numbers = [
+        f"{short} {facts[name]}" for short, name in (("family", "cpu family"), ("model", "model")) if name in facts
+    ]
+    return ", ".join([facts["model name"], *numbers]) if "model name" in facts else None
 
 
 @cache

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from raysim.storage import environment as environment_module
 from raysim.storage import run_folder
@@ -27,6 +28,24 @@ def test_environment_is_complete_and_names_nobody() -> None:
     for secret in (platform.node(), str(Path.home()), str(Path(run_folder.__file__).parent)):
         assert secret not in text
     assert getpass.getuser() not in json.dumps({key: found[key] for key in ("platform", "date", "versions")})
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            "processor : 0\ncpu family : 26\nmodel : 2\nmodel name : AMD EPYC\n\nmodel : 3\n",
+            "AMD EPYC, family 26, model 2",
+        ),
+        ("model name : POWER9\n", "POWER9"),
+        ("BogoMIPS : 50.00\n", None),
+    ],
+)
+def test_a_processor_is_told_from_others_of_its_make(
+    monkeypatch: pytest.MonkeyPatch, lines: str, expected: str | None
+) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: lines)
+    assert environment_module.processor() == expected
 
 
 def test_the_commit_is_that_of_the_tree_the_code_is_in() -> None:
