@@ -32,7 +32,7 @@ rows: {FedAvg: {method.name: fedavg}, FedProx: {method.name: fedprox}}
 seeds: [0]
 measures: {accuracy: last}
 """
-LONG = 90
+LONG = 300
 """Rounds of a cell that is there to be killed."""
 
 
