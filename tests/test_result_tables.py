@@ -73,7 +73,7 @@ def test_every_row_belongs_to_a_study() -> None:
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
     }  # tests/test_trust_page.py
-    others |= {STEP, MEMORY, RESULTS / "rounds-amd.csv"}  # the last: tests/benchmarks/test_rounds.py
+    others |= {STEP, MEMORY, *RESULTS.glob("rounds-*.csv")}  # the last: tests/benchmarks/test_rounds.py
     others.add(RESULTS / "gpu.csv")  # tests/benchmarks/test_gpu.py
     others.add(RESULTS / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set(RESULTS.glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
