@@ -23,7 +23,7 @@ from raysim.studies.computing import Where
 from raysim.studies.placement import placement
 
 USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
-           [--gpus-per-client 1/k]
+           [--row NAME]… [--column NAME]… [--gpus-per-client 1/k]
        python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
 OF_GRIDS = ("grid", "seeds", "measure", "choose", "by", "title", "output")
 """Options of a grid, which a study file has as keys."""
@@ -47,6 +47,10 @@ class Command:
     """The study file of a grid, and its folder before it, as far as they were not there before this command."""
     placed: Mapping[str, object] = field(default_factory=dict)
     """Options of all cells that say where they are computed (:mod:`raysim.studies.placement`)."""
+    rows: tuple[str, ...] = ()
+    """The rows whose cells are computed; none: all."""
+    columns: tuple[str, ...] = ()
+    """The same of columns."""
 
     @contextmanager
     def refused(self) -> Iterator[None]:
@@ -70,6 +74,14 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         prog="python -m raysim.study", usage=USAGE, description=description, allow_abbrev=False
     )
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
+    for name in ("row", "column"):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"run the missing cells of this {name} alone, or of several, each named so; the table has all",
+        )
     parser.add_argument(
         "--workers",
         type=partial(count_of, "workers"),
@@ -135,7 +147,8 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         written = tuple(one for one in (known.output, known.output / FILE) if not one.exists())
         path = _made(known.output, _study(known, rest))
         trusted += (known.output,)  # what the file names stands on the command line
-    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed)
+    asked = tuple(known.row), tuple(known.column)
+    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed, *asked)
 
 
 def count_of(option: str, text: str, least: int = 1) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -12,7 +13,8 @@ from raysim.cli.interruption import Interruption
 from raysim.client_side.device import device_of
 from raysim.comparison.outcomes import Values
 from raysim.config.answering import Answer
-from raysim.errors import FAILED, RaysimError
+from raysim.config.nearest import did_you_mean
+from raysim.errors import FAILED, ConfigError, RaysimError
 from raysim.storage.folder_files import printable
 from raysim.studies import failures
 from raysim.studies.checks import check_cell, check_measures
@@ -79,10 +81,11 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     for cell in cells:
         check_cell(cell)
     missing = [cell for cell in cells if not cell.path.exists()]
+    asked = _asked(request, study, missing)
     lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
     print(printable(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}"), flush=True)
     place_of_table(study)
-    run = [] if request.table_only else missing
+    run = [] if request.table_only else asked
     if run:
         check_measures(study)
         if request.placed.get("engine.gpus_per_client") and request.cells_on == "processes":
@@ -90,6 +93,23 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
         load_ahead(run, request.workers, request.cells_on)
         load_packages(study)
     return study, run
+
+
+def _asked(request: Command, study: Study, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of the rows and columns that were named, of all where none was.
+
+    Raises:
+        ConfigError: the study has no such row or column.
+    """
+    for kind, named, known in (("row", request.rows, study.rows), ("column", request.columns, study.columns)):
+        for name in named:
+            if name not in known:
+                raise ConfigError(
+                    f"--{kind} {name}: {study.path} has none of this name.{did_you_mean(name, known)} "
+                    f"Its {kind}s: {'; '.join(known)}."
+                )
+    rows, columns = request.rows or study.rows, request.columns or study.columns
+    return [cell for cell in cells if cell.row in rows and cell.column in columns]
 
 
 def _told(study: Study, found: Values) -> dict[str, Any]:

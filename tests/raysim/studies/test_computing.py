@@ -64,6 +64,22 @@ def test_it_says_whom_it_waits_for(
     assert f"waits for {first.name} and 1 more, at which process {os.getpid()} on " in capsys.readouterr().out
 
 
+def test_rows_and_columns_that_were_named_are_computed_alone(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(cell_run, "run_cell", fake_run(made))
+    assert study.main([str(small), *HERE, "--row", "Strong prox", "--column", "MLP"]) == 0
+    assert made == ["MLP / Strong prox / seed 0", "MLP / Strong prox / seed 1"]
+    assert study.main([str(small), *HERE, "--column", "MLP", "--column", "Logistic", "--row", "FedAvg"]) == 0
+    assert made[2:] == ["MLP / FedAvg / seed 0", "MLP / FedAvg / seed 1", "Logistic / FedAvg / seed 5"]
+    capsys.readouterr()
+    assert study.main([str(small), *HERE, "--row", "Strong prx"]) == 2
+    said = capsys.readouterr().err
+    assert f"--row Strong prx: {small} has none of this name. Did you mean Strong prox? Its rows: FedAvg; " in said
+    assert len(made) == 5
+
+
 @pytest.mark.slow
 def test_two_processes_share_a_study(small: Path) -> None:
     """Each cell is computed once, both end well, and the table has all of them."""
