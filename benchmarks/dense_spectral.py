@@ -20,16 +20,16 @@ from raysim.workloads.models.specformer import SpectralBody, mean_of_nodes
 
 
 class DenseBatch:
-    """λ [B, n] and U [B, n, n] with zeros for padding, beside the ordinary batch."""
+    """λ [B, n] and U [B, n, n] in the type of the batch's features, zeros for padding, beside the ordinary batch."""
 
     def __init__(self, graphs: Graphs, batch: GraphBatch) -> None:
         self.batch = batch
         sizes = torch.tensor(graphs.sizes)
         n = int(sizes.max())
         self.present = torch.arange(n)[None] < sizes[:, None]
-        self.eigenvalues = torch.zeros(len(graphs), n)
-        self.eigenvalues[self.present] = torch.tensor(graphs.eigenvalues)
-        self.eigenvectors = torch.zeros(len(graphs), n, n)
+        self.eigenvalues = batch.x.new_zeros(len(graphs), n)
+        self.eigenvalues[self.present] = torch.tensor(graphs.eigenvalues).to(batch.x)
+        self.eigenvectors = batch.x.new_zeros(len(graphs), n, n)
         start = 0
         for graph, size in enumerate(sizes.tolist()):
             own = torch.tensor(graphs.eigenvectors[start : start + size * size]).view(size, size)
@@ -98,7 +98,7 @@ def dense_bases(body: Any, dense: DenseBatch) -> Tensor:
     new = body.decoder(attention(body.attention, tokens, dense.present))  # [B, n, M]
     u = dense.eigenvectors
     each = (u @ torch.diag_embed(new[..., head]) @ u.mT for head in range(new.shape[2]))
-    return torch.stack([torch.eye(n).expand(graphs, n, n), *each], dim=3)
+    return torch.stack([torch.eye(n).to(u).expand(graphs, n, n), *each], dim=3)
 
 
 def attention(block: Any, tokens: Tensor, present: Tensor) -> Tensor:
