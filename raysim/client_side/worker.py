@@ -22,7 +22,7 @@ from raysim.client_side.drift import Drift, Moment
 from raysim.client_side.generator_dropout import draw_from_generator
 from raysim.client_side.misaligned_batch_norm import spare_misaligned
 from raysim.client_side.model_parts import check_parts, check_types, extended
-from raysim.client_side.pooling import keep_layout
+from raysim.client_side.pooling import spare_passes
 from raysim.client_side.sharing import common_names, nothing_to_share
 from raysim.config.given_code import has_own_code
 from raysim.errors import ConfigError
@@ -118,7 +118,7 @@ class Worker:
             if self.device != "cpu":
                 spare_misaligned(module)
             elif self._models[inputs].channels_last:
-                keep_layout(module)
+                spare_passes(module)
             draw_from_generator(module)
         return self._models[inputs]
 
