@@ -16,7 +16,7 @@ from typing import Any
 
 from raysim.actors.own_ray import LOGS, SIDE, side_processes
 
-AFTER = 3.0
+AFTER = 10.0
 """Seconds after the first clients are done when they go on: a run that ends before would only wait for its end."""
 LATEST = 30.0
 """Seconds after Ray is up when they go on even if no client is done, as where data is read or models are large."""
