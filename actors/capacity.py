@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from raysim.config.run_config import RunConfig, with_sections
+from raysim.config.sections import Engine
 from raysim.errors import PlacementError
 from raysim.schedule import at_once
 from raysim.units import counted
@@ -50,18 +51,17 @@ def useful_actors(config: RunConfig) -> int:
     return at_once(config, clients)
 
 
-def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:
+def place(engine: Engine, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:
     """Compute how many client actors fit on the nodes.
 
     Args:
-        config: asks for CPU cores and a share of a GPU per actor, and perhaps for a number of actors.
+        engine: asks for CPU cores and a share of a GPU per actor, and perhaps for a number of actors.
         nodes: what each node of the cluster has in all; an actor never spans two.
         useful: how many could be busy at once (the clients of a round).
 
     Raises:
         PlacementError: not even one actor fits, or fewer than were asked for.
     """
-    engine = config.engine
     wanted = {"CPU": engine.cpus_per_client, "GPU": engine.gpus_per_client}
     wanted = {kind: needed for kind, needed in wanted.items() if needed > 0}
     for kind, needed in wanted.items():
@@ -117,7 +117,7 @@ def check_this_machine(config: RunConfig) -> None:
     if config.engine.address != "local" or running or "RAY_OVERRIDE_RESOURCES" in os.environ:
         return
     gpus = _gpus() if config.engine.gpus_per_client else 0.0
-    place(config, [{"CPU": float(os.cpu_count() or 1), "GPU": gpus}], useful_actors(config))
+    place(config.engine, [{"CPU": float(os.cpu_count() or 1), "GPU": gpus}], useful_actors(config))
 
 
 def _gpus() -> float:

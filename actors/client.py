@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +18,7 @@ from raysim.exchange.pool_protocol import Seat
 from raysim.exchange.profile_marks import Clock, clock, now, share_clock
 
 if TYPE_CHECKING:
-    from raysim.config.run_config import RunConfig
+    from raysim.config.sections import Engine
 
 
 def actor_name(slot: int) -> str:
@@ -32,11 +35,12 @@ class Client:
     Args:
         threads: torch and BLAS threads of a client task.
         clock: the driver's, so that what is stamped here can be laid beside what is stamped there.
+        libraries: what else a first task will import.
     """
 
     _name = "client-actor"  # Ray also asks for it where __init__ could not be called
 
-    def __init__(self, threads: int, slot: int, clock: Clock) -> None:
+    def __init__(self, threads: int, slot: int, clock: Clock, libraries: Sequence[str] = ()) -> None:
         share_clock(clock)
         # Before torch is imported, so that no pool of threads is ever larger than asked for. Not by a runtime_env:
         # that would need a process of its own kind, where Ray may have a fresh one at hand.
@@ -46,6 +50,9 @@ class Client:
             import torch
 
             import raysim.client_side.train_chunk  # noqa: F401  what a first task needs, while there is time
+
+            for library in libraries:
+                importlib.import_module(library)
         from raysim.client_side.allocator import keep_freed_memory
 
         keep_freed_memory()
@@ -100,14 +107,26 @@ ClientActor = ray.remote(Client)
 """The process. The class by itself is for tests, where a GPU is only counted and not there."""
 
 
+def libraries_of_given() -> tuple[str, ...]:
+    """Modules through which Ray's processes import large libraries of this process's, which what was given may need.
+
+    They leave torch's compiler out, a second of PyTorch Geometric's import.
+    """
+    return ("raysim.workloads._torch_geometric",) if "torch_geometric" in sys.modules else ()
+
+
 class Starter:
-    """Starts client actors; the first call of each must be ``prepare``."""
+    """Starts client actors; the first call of each must be ``prepare``.
+
+    Args:
+        libraries: what each imports beside torch before that.
+    """
 
     actor: ClassVar[Any] = ClientActor
     """The class of the processes."""
 
-    def __init__(self, config: RunConfig) -> None:
-        self._engine = config.engine
+    def __init__(self, engine: Engine, libraries: Sequence[str] = ()) -> None:
+        self._engine, self._libraries = engine, tuple(libraries)
         # Names must be unique within a namespace: this one is the run's own, so no other run can be in the way.
         self._namespace = f"raysim-{uuid.uuid4().hex[:12]}"
 
@@ -119,4 +138,4 @@ class Starter:
             namespace=self._namespace,
             num_cpus=self._engine.cpus_per_client,
             num_gpus=self._engine.gpus_per_client,
-        ).remote(self._engine.threads, place, clock())
+        ).remote(self._engine.threads, place, clock(), self._libraries)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import threading
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 
@@ -15,6 +18,13 @@ from raysim.actors.sending import send_modules_by_name
 from raysim.driver.outcome import Outcome, guarded
 from raysim.engine.observer import Forwarding, Several
 from raysim.errors import ResultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from raysim.actors.early_actors import EarlyActors
+    from raysim.config.run_config import RunConfig
+    from raysim.config.sections import Engine
 
 
 class EventLog(Forwarding):
@@ -64,26 +74,45 @@ class DriverActor:
     """Ray actor that drives one run; after a crash a new one goes on from the last checkpoint in the run folder.
 
     Args:
+        early: what client actors are started with (:class:`raysim.actors.early_actors.EarlyActors`).
         folder: its run folder, which exists.
         clients: whether the launching process listens to ``clients_finished``.
     """
 
     _name = "driver"  # Ray also asks for it where __init__ could not be called
 
-    def __init__(self, config: Any, folder: str, clients: bool = True) -> None:
-        send_modules_by_name()  # it sends the config's code on
-        self._config = config
+    def __init__(self, early: tuple[Engine, int, Sequence[str]], folder: str, clients: bool = True) -> None:
+        self._early = early
+        self._actors: EarlyActors | None = None
         self._folder = Path(folder)
         self._name = f"driver of {self._folder.name}"
         self._events = EventLog(clients)
         self._stop = threading.Event()
 
     @ray.method(concurrency_group="run")
-    def run(self) -> Outcome:
-        """Drive all rounds that are left."""
-        return guarded(self._drive)
+    def begin(self) -> None:
+        """Start client actors, and import what a run needs; to be called before :meth:`run`.
 
-    def _drive(self) -> str:
+        A network or data that were given in Python have their libraries imported where they are read, which Ray does
+        before it calls :meth:`run`: client actors import them meanwhile.
+        """
+        from raysim.actors.early_actors import EarlyActors
+
+        with suppress(Exception):  # what fails is tried again, and told, by the run
+            self._actors = EarlyActors(*self._early)
+            with garbage_collection_paused():
+                import raysim.driver.drive  # noqa: F401
+
+                for library in self._early[2]:
+                    importlib.import_module(library)
+
+    @ray.method(concurrency_group="run")
+    def run(self, config: Any) -> Outcome:
+        """Drive all rounds that are left."""
+        send_modules_by_name()  # it sends the config's code on
+        return guarded(partial(self._drive, config))
+
+    def _drive(self, config: RunConfig) -> str:
         from raysim.actors.early_actors import EarlyActors
         from raysim.actors.parallel_map import RayParallel
 
@@ -93,7 +122,7 @@ class DriverActor:
                 "the run. Next: choose an --output on a file system that the head shares with this machine, or send "
                 "the run there: `ray job submit -- python -m raysim.launch …` (docs/cluster.md)"
             )
-        early = EarlyActors(self._config)  # before anything that takes long
+        early = self._actors or EarlyActors(*self._early)
         try:
             with garbage_collection_paused():
                 from raysim.actors.metrics import Metrics
@@ -101,7 +130,7 @@ class DriverActor:
 
             observer = Several(self._events, Metrics(self._folder.name))
             parallel = RayParallel(self._events.preparing, early.dismiss)
-            return drive(self._config, self._folder, early.pool, observer, self._stop.is_set, parallel)
+            return drive(config, self._folder, partial(early.pool, config), observer, self._stop.is_set, parallel)
         finally:
             early.dismiss()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.actors import cluster_probe
+from raysim.actors.capacity import useful_actors
 from raysim.actors.sending import check_sendable
 from raysim.actors.watch import Watch
 from raysim.driver.outcome import Outcome
@@ -41,9 +42,10 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
         dropped: tells whether the outcome is no longer wanted.
     """
     import ray
-    from ray.exceptions import RayActorError
+    from ray.exceptions import RayActorError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    from raysim.actors.client import libraries_of_given
     from raysim.actors.driver import DriverActor
 
     try:
@@ -61,13 +63,15 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
         named = config.engine.address if ":" in config.engine.address else ""
         watch.head = named or ray.get_runtime_context().gcs_address
         threading.Thread(target=_listen_to_head, args=(watch, dropped), name="head of the cluster", daemon=True).start()
+    early = (config.engine, useful_actors(config), libraries_of_given())
     started, lives, furthest = 0, 0, 0
     while True:
         started += 1
         options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
         observer.preparing("starting the driver", 0, 1)  # until it says itself what it does
-        driver = DriverActor.options(**options).remote(config, str(folder), observer.clients)  # type: ignore[attr-defined]
-        outcome, identity = driver.run.remote(), driver.process.remote()
+        driver = DriverActor.options(**options).remote(early, str(folder), observer.clients)  # type: ignore[attr-defined]
+        driver.begin.remote()
+        outcome, identity = driver.run.remote(config), driver.process.remote()
         position, told, probed = 0, False, 0.0
         watch.driver_starts()
         try:
@@ -96,6 +100,9 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
                     driver.stop.remote()
                     told = True
             return Outcome("stopped")
+        except RayTaskError as error:  # before the driver's own code, which turns what fails into an outcome
+            reason = str(error.cause or error).strip().splitlines()[-1]
+            return Outcome("failed", f"the run's settings cannot be read in Ray's processes: {reason}", str(error))
         except RayActorError as error:
             lives += 1
             if lives >= RESTARTS:

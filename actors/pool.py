@@ -58,7 +58,7 @@ class RayPool:
         self.recorder = OFF
         self._config, self._clients = config, federation.clients
         self._useful = useful or placement.actors
-        self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
+        self._slots = Slots(config, federation, starter or Starter(config.engine), placement.actors, started)
         self._work = Work()
         self._done: dict[int, Done] = {}
         """Finished jobs, by number, that were sent ahead and nobody has asked for yet."""
@@ -98,7 +98,7 @@ class RayPool:
             return False
         self._placed, nodes = now(), alive_nodes()
         try:
-            placement = place(self._config, list(nodes.values()), self._useful)
+            placement = place(self._config.engine, list(nodes.values()), self._useful)
         except PlacementError:  # for the moment: what there is waits for nodes to come back
             return False
         if placement.actors == len(self._slots):
@@ -258,9 +258,9 @@ class RayPool:
             ) from error
         for slot in self._slots:
             self._work.take_back(slot)
-        placement = place(config, list(alive_nodes().values()), self._useful)
+        placement = place(config.engine, list(alive_nodes().values()), self._useful)
         self._config, self._patience = config, Patience(self._slots, placement.needs)
-        self._slots.restart(config, Starter(config), placement.actors)
+        self._slots.restart(config, Starter(config.engine), placement.actors)
         self.plan, self._relieved = placement.describe(self._clients), True
         note(f"the GPU's memory was not enough during {job.label} ({error}); from here on {self.plan}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import ray
@@ -16,7 +17,7 @@ from raysim.exchange.profile_marks import Clock, now, share_clock
 class Light(Client):
     """Does jobs that need no worker."""
 
-    def __init__(self, threads: int, slot: int, clock: Clock) -> None:
+    def __init__(self, threads: int, slot: int, clock: Clock, libraries: Sequence[str] = ()) -> None:
         share_clock(clock)
         self._name = actor_name(slot)
         self._seat = Seat(slot, ray.util.get_node_ip_address(), os.getpid(), "cpu")

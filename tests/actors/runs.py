@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
 
-from raysim.actors.capacity import place
+from raysim.actors.capacity import place, useful_actors
 from raysim.actors.early_actors import EarlyActors
 from raysim.actors.parallel_map import RayParallel
 from raysim.actors.pool import RayPool
@@ -133,8 +134,8 @@ def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
 
 def driven_here(config: RunConfig, observer: Observer) -> None:
     """A run on Ray whose driver is this process: an actor for it would take longer than the run."""
-    folder, early = prepare(config), EarlyActors(config)
-    assert drive(config, folder, early.pool, observer, lambda: False, RayParallel()) == "finished"
+    folder, early = prepare(config), EarlyActors(config.engine, useful_actors(config))
+    assert drive(config, folder, partial(early.pool, config), observer, lambda: False, RayParallel()) == "finished"
 
 
 class Lender:
@@ -169,10 +170,10 @@ class Lender:
                 super().close()
 
         def pool(federation: Federation, useful: int) -> RayPool:
-            placement = place(config, [dict(ray.cluster_resources())], useful)
+            placement = place(config.engine, [dict(ray.cluster_resources())], useful)
             assert placement.actors == actors
             given, self._actors = self._actors[:actors], self._actors[actors:]
-            return Lent(config, federation, placement, useful, MortalStarter(config), given)
+            return Lent(config, federation, placement, useful, MortalStarter(config.engine), given)
 
         folder, watch = prepare(config), Watch()
         if dies:

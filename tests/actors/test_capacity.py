@@ -28,7 +28,7 @@ THIRD = 1 / 3
     ],
 )
 def test_how_many_actors_fit(engine: dict[str, Any], nodes: list[dict[str, float]], useful: int, expected: int) -> None:
-    assert place(with_engine(**engine), nodes, useful).actors == expected
+    assert place(with_engine(**engine).engine, nodes, useful).actors == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_can_never_be_given_is_an_error(
     engine: dict[str, Any], nodes: list[dict[str, float]], message: str
 ) -> None:
     with pytest.raises(PlacementError, match=message):
-        place(with_engine(**engine), nodes, 10)
+        place(with_engine(**engine).engine, nodes, 10)
 
 
 @pytest.mark.parametrize(

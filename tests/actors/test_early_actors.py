@@ -55,9 +55,9 @@ def test_the_pool_takes_what_it_needs_and_the_rest_ends() -> None:
     # Three cores, three clients in a round: three actors. The data then has two.
     three = config(model__name="logistic", workload__clients=3)
     two = config(model__name="logistic", workload__clients=2)
-    early = EarlyActors(three)
+    early = EarlyActors(three.engine, useful=3)
     started = list(early._actors)
-    pool = early.pool(load_federation(two, sequential), useful=2)
+    pool = early.pool(two, load_federation(two, sequential), useful=2)
     try:
         assert len(started) == 3 and [slot.actor for slot in pool._slots] == started[:2]
         assert dead(started[2]) and len(set(processes(pool))) == 2
@@ -69,10 +69,10 @@ def test_the_pool_takes_what_it_needs_and_the_rest_ends() -> None:
 def test_they_make_room_for_tasks_and_are_started_again() -> None:
     """They hold every core; tasks that the data needs would wait for ever."""
     three = config(model__name="logistic", workload__clients=3)
-    early = EarlyActors(three)
+    early = EarlyActors(three.engine, useful=3)
     before = list(early._actors)
     assert RayParallel(make_room=early.dismiss)(lambda number: number + 1, [1, 2], "numbers") == [2, 3]
-    pool = early.pool(load_federation(three, sequential), useful=3)
+    pool = early.pool(three, load_federation(three, sequential), useful=3)
     try:
         assert pool.slots == 3 and all(dead(actor) for actor in before)
     finally:

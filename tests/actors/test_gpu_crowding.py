@@ -95,7 +95,7 @@ def test_torchs_error_is_told_apart_from_a_clients() -> None:
 @pytest.mark.usefixtures("ray_session")
 def test_what_does_not_fit_by_itself_is_an_error() -> None:
     config = with_engine()
-    pool = RayPool(config, SimpleNamespace(clients=8), Placement(2, 1.0, 0.0), starter=LightStarter(config))
+    pool = RayPool(config, SimpleNamespace(clients=8), Placement(2, 1.0, 0.0), starter=LightStarter(config.engine))
     notes: list[str] = []
     jobs = [Job(TooLarge(), (), label=f"job {number}") for number in range(4)]
     try:

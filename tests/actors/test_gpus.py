@@ -15,6 +15,7 @@ import ray
 import torch
 from ray import cloudpickle
 
+from raysim.actors.capacity import useful_actors
 from raysim.actors.client import Starter
 from raysim.actors.early_actors import EarlyActors
 from raysim.actors.start_retry import patiently
@@ -49,7 +50,8 @@ def nodes() -> Iterator[list[str]]:
 
 def pool_of(clients: int, **engine: Any) -> Any:
     federation: Any = SimpleNamespace(clients=clients)
-    return EarlyActors(with_engine(**engine)).pool(federation, clients)
+    config = with_engine(**engine)
+    return EarlyActors(config.engine, useful_actors(config)).pool(config, federation, clients)
 
 
 def test_two_actors_to_a_gpu_each_with_its_own_in_sight(nodes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

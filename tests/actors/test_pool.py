@@ -70,7 +70,7 @@ def all_up(pool: RayPool) -> None:
 
 
 def light_pool(config: RunConfig, clients: int, placement: Placement) -> RayPool:
-    return RayPool(config, SimpleNamespace(clients=clients), placement, starter=LightStarter(config))
+    return RayPool(config, SimpleNamespace(clients=clients), placement, starter=LightStarter(config.engine))
 
 
 @contextmanager

@@ -68,6 +68,22 @@ def test_what_cannot_be_sent_is_said_before_ray_starts(folder: Path, monkeypatch
     assert outcome.refused and outcome.message.startswith("model Net: attribute held of an object of GivenModel, of ")
 
 
+class Unreadable:
+    """An object that can be sent, and not be made again."""
+
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("not a number",)
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_what_cannot_be_read_by_the_driver_ends_the_run_at_once(folder: Path) -> None:
+    config = with_sections(default_config("fedavg"), model=GivenModel(class_name="Net").holding(Unreadable()))
+    outcome = session.run_on_ray(config, folder, Watch())
+    assert outcome.status == "failed" and "ValueError" in outcome.traceback
+    assert outcome.message.startswith("the run's settings cannot be read in Ray's processes: ")
+    assert "not a number" in outcome.message
+
+
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
 def test_a_cluster_that_does_not_answer(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
@@ -159,9 +175,10 @@ def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
     from raysim.actors.driver import DriverActor
 
     actor: Any = DriverActor  # as Ray's decorator leaves it
-    driver = actor.__ray_metadata__.modified_class(default_config("fedavg"), str(tmp_path / "elsewhere"))
+    config = default_config("fedavg")
+    driver = actor.__ray_metadata__.modified_class((config.engine, 1, ()), str(tmp_path / "elsewhere"))
     with pytest.raises(ResultsError, match=r"there is no such folder on .*Next: choose an --output on a file system"):
-        driver._drive()
+        driver._drive(config)
 
 
 SLOW = "The current node timed out during startup. This could happen because some of the raylet failed to startup"
