@@ -29,7 +29,7 @@ class PoolingFirst(torch.nn.Sequential):
     """A ``Sequential`` that computes ReLU behind max-pooling where it has it in front."""
 
     def forward(self, values: Any) -> Any:
-        """What ``torch.nn.Sequential`` has, bit for bit."""
+        """Apply the parts in their order, with the bits of ``torch.nn.Sequential``."""
         parts = list(self)
         place = 0
         while place < len(parts):
