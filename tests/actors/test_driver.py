@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from raysim.actors import driver as driver_module
 from raysim.actors.driver import EventLog
+from raysim.config.run_config import build
 from raysim.engine.observer import Several, Silent, hears_of_clients
 
 
@@ -57,3 +62,37 @@ def test_rows_of_clients_are_kept_only_for_who_listens() -> None:
         log.note("said")
         expected = [("clients_finished", ([{"client": 1}],)), ("note", ("said",))]
         assert log.since(0, 0.0) == (expected if clients else expected[1:])
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_client_actors_that_began_before_the_config_was_read_are_the_runs(
+    begins: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where that failed the run starts them itself, so that its error is told."""
+    made: list[EarlyActors] = []
+
+    class EarlyActors:
+        def __init__(self, *early: Any) -> None:
+            made.append(self)
+            self.early = early
+            if not begins and len(made) == 1:
+                raise RuntimeError("not this time")
+
+        def pool(self, *_: Any) -> EarlyActors:
+            return self
+
+        def dismiss(self) -> None:
+            pass
+
+    def drive(config: Any, folder: Path, pool: Any, *_: Any) -> Any:
+        return pool(None, 1)
+
+    monkeypatch.setattr("raysim.actors.early_actors.EarlyActors", EarlyActors)
+    monkeypatch.setattr("raysim.driver.drive.drive", drive)
+    monkeypatch.setattr("raysim.actors.metrics.Metrics", lambda _: Silent())
+    config = build([{"method.name": "fedavg"}])
+    actor: Any = vars(driver_module)["DriverActor"]  # as Ray's decorator leaves it
+    driver = actor.__ray_metadata__.modified_class((config.engine, 3, ()), str(tmp_path))
+    driver.begin()
+    assert driver._drive(config) is made[-1] and len(made) == (1 if begins else 2)
+    assert made[-1].early == (config.engine, 3, ())
