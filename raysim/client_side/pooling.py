@@ -1,4 +1,4 @@
-"""Max-pooling in fewer passes over a training step's values than torch makes, with the same bits."""
+"""Max-pooling in fewer passes over a training step's values than torch makes, with the same numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PoolingFirst(torch.nn.Sequential):
     """A ``Sequential`` that computes ReLU behind max-pooling where it has it in front."""
 
     def forward(self, values: Any) -> Any:
-        """Apply the parts in their order, with the bits of ``torch.nn.Sequential``."""
+        """Apply the parts in their order, with the numbers of ``torch.nn.Sequential``."""
         parts = list(self)
         place = 0
         while place < len(parts):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from raysim.actors import cluster_probe, ray_start, session, start_retry
+from raysim.actors.following import follow
 from raysim.actors.watch import Watch as WatchOfRay
 from raysim.config.run_config import default_config, with_sections
 from raysim.config.sections import Engine
@@ -66,6 +67,41 @@ def test_what_cannot_be_sent_is_said_before_ray_starts(folder: Path, monkeypatch
     config = with_sections(usual, model=GivenModel(class_name="Net").holding(threading.Lock()))
     outcome = session.run_on_ray(config, folder, Watch())
     assert outcome.refused and outcome.message.startswith("model Net: attribute held of an object of GivenModel, of ")
+
+
+class Recorded:
+    """In the place of a driver: the names of what is called, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    def options(self, **_: Any) -> Recorded:
+        return self
+
+    def remote(self, *_: Any) -> Recorded:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        def called(*arguments: Any) -> None:
+            self.calls.append((name, arguments))
+            if name == "run":
+                raise InterruptedError
+
+        return SimpleNamespace(remote=called)
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_client_actors_begin_before_the_config_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network or data that were given take seconds to read."""
+    driver: Any = Recorded()
+    monkeypatch.setattr("raysim.actors.driver.DriverActor", driver)
+    monkeypatch.setattr("ray.kill", lambda _: None)
+    watch: Any = SimpleNamespace(own=object(), driver_starts=lambda: None)
+    observer = SimpleNamespace(clients=False, preparing=lambda *_: None)
+    config = default_config("fedavg")
+    with pytest.raises(InterruptedError):
+        follow(config, folder, observer, lambda: False, lambda: False, watch)
+    assert driver.calls == [("begin", ()), ("run", (config,))]
 
 
 class Unreadable:
