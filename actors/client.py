@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -105,14 +104,6 @@ class Client:
 
 ClientActor = ray.remote(Client)
 """The process. The class by itself is for tests, where a GPU is only counted and not there."""
-
-
-def libraries_of_given() -> tuple[str, ...]:
-    """Modules through which Ray's processes import large libraries of this process's, which what was given may need.
-
-    They leave torch's compiler out, a second of PyTorch Geometric's import.
-    """
-    return ("raysim.workloads._torch_geometric",) if "torch_geometric" in sys.modules else ()
 
 
 class Starter:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.actors import cluster_probe
 from raysim.actors.capacity import useful_actors
+from raysim.actors.fork_server import libraries_of_given
 from raysim.actors.sending import check_sendable
 from raysim.actors.watch import Watch
 from raysim.driver.outcome import Outcome
@@ -45,7 +46,6 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
     from ray.exceptions import RayActorError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    from raysim.actors.client import libraries_of_given
     from raysim.actors.driver import DriverActor
 
     try:

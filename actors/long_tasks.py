@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from raysim.actors import shared_ray
+from raysim.actors.fork_server import ForkServer
 from raysim.actors.own_ray import OwnRay
 from raysim.actors.ray_start import start_ray
 from raysim.actors.session import sent_code, signal_handlers
@@ -42,10 +43,11 @@ class LongTasks:
         self._connection = shared_ray.take(request)
         if self._connection is not None or shared_ray.is_connected():
             return self
-        own = OwnRay() if engine.address == "local" else None
+        forks = ForkServer() if engine.address == "local" else None
+        own = None if forks is None else OwnRay(forks)
         handlers = signal_handlers()
         try:
-            _, url = shared_ray.submit(lambda: start_ray(engine, code=code)).result()
+            _, url = shared_ray.submit(lambda: start_ray(engine, code=code, forks=forks)).result()
         except BaseException:
             if own is not None:
                 own.end()

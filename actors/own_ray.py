@@ -16,6 +16,10 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from raysim.actors.fork_server import ForkServer
 
 MARK = "RAYSIM_STARTED_RAY"
 """Environment variable whose value is the mark of one Ray."""
@@ -29,9 +33,14 @@ SIDE = (DASHBOARD, AUTOSCALER, LOGS)
 
 
 class OwnRay:
-    """The Ray that this process starts, marked by its environment; a helper process outlives this one and cleans up."""
+    """The Ray that this process starts, marked by its environment; a helper process outlives this one and cleans up.
 
-    def __init__(self) -> None:
+    Args:
+        forks: where its workers are forked from; it ends with this Ray.
+    """
+
+    def __init__(self, forks: ForkServer | None = None) -> None:
+        self.forks = forks
         environment = {name: value for name, value in os.environ.items() if name != MARK}
         # The process number, and the time in ticks since the last boot.
         clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -77,6 +86,8 @@ class OwnRay:
         """End all processes that are left of this Ray."""
         os.environ.pop(MARK, None)
         _end_marked(self.mark)
+        if self.forks is not None:
+            self.forks.end()
         if self._reaper.stdin is not None:
             self._reaper.stdin.close()
         self._reaper.wait()

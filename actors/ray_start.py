@@ -15,6 +15,7 @@ from raysim.actors.start_retry import patiently
 from raysim.errors import ConfigError, PlacementError
 
 if TYPE_CHECKING:
+    from raysim.actors.fork_server import ForkServer
     from raysim.actors.side_processes import SideProcesses
     from raysim.config.run_config import Engine
 
@@ -41,12 +42,13 @@ def start_ray(
     code: Sequence[str] = (),
     check: Callable[[], None] = lambda: None,
     side: SideProcesses | None = None,
+    forks: ForkServer | None = None,
 ) -> tuple[bool, str]:
     """Start Ray on this machine, or join the cluster at ``engine.address``.
 
     ``code`` are folders and files of Python modules that are sent to the nodes, if the cluster is joined from outside.
     ``check`` is called once Ray is imported, and before it takes its seconds to start. With ``side`` the processes that
-    no client task needs are held from their start on.
+    no client task needs are held from their start on. With ``forks`` workers are forked from that server.
 
     Returns:
         Whether it was started here, and the dashboard's host and port ("" if there is none, or none yet).
@@ -76,6 +78,8 @@ def start_ray(
     unset = local and LOOPBACK not in os.environ
     if unset:
         os.environ[LOOPBACK] = "0"
+    if local and forks is not None:
+        forks.start()  # it imports beside this process
     import ray
 
     address = engine.address if engine.address != "auto" else cluster_probe.of_environment()
@@ -88,7 +92,10 @@ def start_ray(
         _silence_threads_of_ray()
     try:
         check()
-        with side.held(options) if local and side is not None else nullcontext():
+        with (
+            side.held(options) if local and side is not None else nullcontext(),
+            forks.serving() if local and forks is not None else nullcontext(),
+        ):
             context = patiently(lambda: ray.init(address=engine.address, **options))
     except ConfigError:
         raise

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.actors import cluster_probe, shared_ray
 from raysim.actors.code_shipping import modules
 from raysim.actors.following import follow
+from raysim.actors.fork_server import ForkServer, libraries_of_given
 from raysim.actors.own_ray import OwnRay
 from raysim.actors.ray_start import start_ray
 from raysim.actors.sending import check_sendable
@@ -97,7 +98,8 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
     kept = shared_ray.take(Request(where, dashboard, verbose, code))
     own, side = (kept.own, kept.side) if kept is not None else (None, None)
     if kept is None and where == "local" and not shared_ray.is_connected():
-        own, side = OwnRay(), None if verbose else SideProcesses(dashboard)
+        own = OwnRay(ForkServer(libraries_of_given()))
+        side = None if verbose else SideProcesses(dashboard)
     relay = Relay(hears_of_clients(observer), side)
     made: list[Connection] = [] if kept is None else [kept]
 
@@ -109,7 +111,12 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
             try:
                 with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
                     started_here, url = start_ray(
-                        config.engine, verbose=verbose, code=code, check=lambda: check_sendable(config), side=side
+                        config.engine,
+                        verbose=verbose,
+                        code=code,
+                        check=lambda: check_sendable(config),
+                        side=side,
+                        forks=None if own is None else own.forks,
                     )
             except PlacementError as error:
                 return Outcome("failed", str(error))

@@ -56,7 +56,15 @@ RAY = (
 )
 TORCH = "import time; a = time.time(); import torch; print(time.time() - a)"
 OTHERS = "dashboard, autoscaler, others"
-KINDS = ("launching process", "driver", "client actors", "raylet and control store", "Ray's agents", OTHERS)
+KINDS = (
+    "launching process",
+    "fork server",
+    "driver",
+    "client actors",
+    "raylet and control store",
+    "Ray's agents",
+    OTHERS,
+)
 LOOK = 0.02
 """Seconds between two looks at a run."""
 PAUSE = 0.25
@@ -244,6 +252,8 @@ def kind(process: int, root: int) -> str:
         return OTHERS
     if Path(words[0]).name in ("raylet", "gcs_server"):
         return "raylet and control store"
+    if any(word.endswith("fork_server.py") for word in words[:4]):
+        return "fork server"
     if any("agent" in word.lower() for word in words):
         return "Ray's agents"
     if words[0].startswith("ray::"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import ray
 
-from raysim.actors.client import Client, Starter, libraries_of_given
+from raysim.actors.client import Client, Starter
 from raysim.config.run_config import build
 from raysim.engine.load_federation import load_federation
 from raysim.exchange.profile_marks import clock
@@ -31,13 +31,6 @@ def test_libraries_are_imported_before_the_data_is_there(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     Client(1, 0, clock(), ("a_large_library",))
     assert sys.modules.pop("a_large_library", None) is not None
-
-
-def test_a_program_that_has_pytorch_geometric_has_actors_import_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch_geometric", raising=False)
-    assert libraries_of_given() == ()
-    monkeypatch.setitem(sys.modules, "torch_geometric", sys)
-    assert libraries_of_given() == ("raysim.workloads._torch_geometric",)
 
 
 def test_every_actor_is_told_of_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,219 @@
+"""A process that has imported torch, from which Ray's workers are forked: they share its memory and start at once.
+
+Each process that imports torch for itself takes a second and 300 MB of its own. Where Ray would start a worker here, it
+starts forked_worker.py, which has the fork server fork one; where the server cannot, it becomes Ray's worker itself.
+
+Ray itself is not imported before the fork, since its C++ library reads a worker's environment when it is loaded.
+
+Also the program of the server. A worker that is forked off leaves ``main``, and then runs Ray's own program.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import resource
+import runpy
+import secrets
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+SOCKET = "RAYSIM_FORK_SERVER"
+"""Environment variable: the name of the server's socket, or 0 in the launching process to have none."""
+WORKER = "RAYSIM_RAY_WORKER"
+"""Environment variable: path of Ray's own program for a worker."""
+MODULES = ("threadpoolctl", "torch", "raysim.client_side.train_chunk", "raysim.driver.drive")
+"""Modules that a driver and the first task of a client actor need."""
+OF_RAY = ("filelock", "google.protobuf.descriptor_pb2", "jsonschema", "requests", "yaml")
+"""Modules that Ray imports in every worker; one that is missing is left out."""
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""Environment variables of the server, so that no library starts a thread when it is loaded.
+
+Ray's workers take one thread of OpenMP unless more are asked for.
+"""
+MAY_DIFFER = frozenset({*ENVIRONMENT, SOCKET, WORKER, "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "SPT_NOENV"})
+"""Environment variables, beside Ray's own, in which a worker and the server may differ: raysim, torch or Ray sets them.
+"""
+GPUS = ("/dev/nvidia", "/dev/kfd")
+"""Beginnings of the device files of GPUs."""
+FORKED = b"1"
+SECONDS = 10.0
+"""Longest wait for what a worker says of itself."""
+
+
+def libraries_of_given() -> tuple[str, ...]:
+    """Modules through which Ray's processes import large libraries of this process's, which what was given may need.
+
+    They leave torch's compiler out, a second of PyTorch Geometric's import.
+    """
+    return ("raysim.workloads._torch_geometric",) if "torch_geometric" in sys.modules else ()
+
+
+class ForkServer:
+    """The server of a Ray that this process starts; it ends with this process, or before.
+
+    Args:
+        libraries: modules that are imported for workers beside those of every run.
+    """
+
+    def __init__(self, libraries: Sequence[str] = ()) -> None:
+        self._modules = (*MODULES, *libraries)
+        self._name = secrets.token_hex(16)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the server: it imports beside this process. Nothing happens where it cannot be, or is not wanted."""
+        if sys.platform != "linux" or os.environ.get(SOCKET) == "0":
+            return
+        words = [sys.executable, *site_flags(), __file__, self._name, ",".join(self._modules), *sys.path]
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,  # which ends with this process
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**ENVIRONMENT, **os.environ},
+            process_group=0,  # what ends the terminal's processes must not end it
+        )
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """A Ray that is started within this context has its workers forked from the server, if that was started."""
+        if self._process is None:
+            yield
+            return
+        import ray
+        from ray._private import parameter  # the one place where the program of workers can be set
+
+        given = parameter.RayParams
+        os.environ[SOCKET] = self._name
+        os.environ[WORKER] = str(Path(ray.__file__).parent / "_private" / "workers" / "default_worker.py")
+        program = str(Path(__file__).with_name("forked_worker.py"))
+        setattr(parameter, "RayParams", partial(given, worker_path=program))  # noqa: B010 - a class, for mypy
+        try:
+            yield
+        finally:
+            setattr(parameter, "RayParams", given)  # noqa: B010
+            del os.environ[SOCKET], os.environ[WORKER]
+
+    def end(self) -> None:
+        """End the server; what was forked from it goes on."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def site_flags() -> list[str]:
+    """Flags of this interpreter that Ray hands on to its workers."""
+    return ["-S"] * bool(sys.flags.no_site) + ["-s"] * bool(sys.flags.no_user_site)
+
+
+def peer_is_this_user(connection: socket.socket) -> bool:
+    """Whether the process at the other end is this user's: sockets without a file are open to everybody."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    user: int = struct.unpack("3i", found)[1]
+    return user == os.geteuid()
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The properties and the three standard files of a worker, as forked_worker.py sends them."""
+    length, files, _, _ = socket.recv_fds(connection, 8, 3)
+    received = b""
+    while len(received) < int.from_bytes(length, "big"):
+        part = connection.recv(1 << 16)
+        if not part:
+            raise EOFError
+        received += part
+    return json.loads(received), files
+
+
+def is_alike(environment: Mapping[str, str], own: Mapping[str, str]) -> bool:
+    """Whether a process with this environment would import the same as this one."""
+    names = {name for name in {*environment, *own} if not name.startswith("RAY_")} - MAY_DIFFER
+    return all(environment.get(name) == own.get(name) for name in names)
+
+
+def can_fork() -> bool:
+    """Whether this process has one thread, as a fork takes no other along, and holds no GPU, which none can use."""
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        return False
+    return not any(str(file.resolve()).startswith(GPUS) for file in Path("/proc/self/fd").iterdir())
+
+
+def become(worker: Mapping[str, Any], files: Collection[int]) -> None:
+    """Take over a worker's properties, in a process that has just been forked."""
+    os.setpgid(0, 0)  # Ray ends a worker's whole group of processes
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(worker["environment"])
+    os.chdir(worker["folder"])
+    os.nice(worker["niceness"] - os.nice(0))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(worker["out_of_memory_score"])
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, tuple(worker["open_files"]))
+    sys.argv = worker["arguments"]
+    sys.modules["numpy"].random.seed()  # Python's own generator begins anew by itself
+    gc.enable()
+
+
+def serve(listener: socket.socket) -> bool:
+    """Fork a worker for each that asks, until the launching process is gone. True in a worker, False at the end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system takes away workers that have ended
+    own = dict(os.environ)
+    while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError, EOFError, ValueError):
+            connection.settimeout(SECONDS)
+            if not peer_is_this_user(connection):
+                continue
+            worker, files = receive(connection)
+            if can_fork() and is_alike(worker["environment"], own) and os.fork() == 0:
+                try:
+                    listener.close()
+                    become(worker, files)
+                    connection.sendall(FORKED)
+                except BaseException:
+                    os._exit(1)  # who asks is told nothing, and becomes the worker itself
+                return True
+            for file in files:
+                os.close(file)
+    return False
+
+
+def main() -> None:
+    """Import, serve, and in each worker that is forked off run Ray's program."""
+    name, modules, path = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"\0{name}")
+    listener.listen(1024)
+    gc.disable()  # until all is imported: nothing of it is garbage
+    own = list(sys.path)
+    sys.path[:] = path
+    for module in OF_RAY:
+        with suppress(ImportError):
+            importlib.import_module(module)
+    for module in modules:
+        importlib.import_module(module)
+    gc.freeze()  # what the collector touches is a worker's own memory
+    if serve(listener):
+        sys.path[:] = [str(Path(sys.argv[0]).parent), *own[1:]]  # as Python has it for the program that it runs
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
