@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ QUICK_START = {
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """At 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
 it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
+LOOK = 0.02
+"""Seconds between two looks at whether Ray's node is there."""
+UP = 30.0
+"""Seconds after which Ray's own call is left to wait for it."""
 
 
 def start_ray(
@@ -93,6 +98,7 @@ def start_ray(
     try:
         check()
         with (
+            nodes_seen_at_once() if local else nullcontext(),
             side.held(options) if local and side is not None else nullcontext(),
             forks.serving() if local and forks is not None else nullcontext(),
         ):
@@ -114,6 +120,28 @@ def start_ray(
         if unset:  # it is for this Ray, not for whatever else this process starts
             del os.environ[LOOPBACK]
     return local, str(context.dashboard_url or "")
+
+
+@contextmanager
+def nodes_seen_at_once() -> Iterator[None]:
+    """Have ``ray.init`` ask for its new node when it is there: Ray's own call sleeps a second if it comes too early."""
+    from ray._private import services, state  # the one place where it can be set after ray has been imported
+
+    given = services.get_node
+
+    def get_node(address: str, node: str) -> Any:
+        nodes = state.GlobalState()
+        nodes._initialize_global_state(services._get_gcs_client_options(address))
+        end = time.monotonic() + UP
+        while time.monotonic() < end and all(found["NodeID"] != node for found in nodes.node_table()):
+            time.sleep(LOOK)
+        return given(address, node)  # type: ignore[no-untyped-call]
+
+    services.get_node = get_node
+    try:
+        yield
+    finally:
+        services.get_node = given
 
 
 @cache

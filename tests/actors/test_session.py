@@ -254,3 +254,32 @@ def test_a_ray_that_fails_in_passing_is_tried_again(
     else:
         assert ray_start.start_ray(Engine(address=address)) == (address == "local", "")
     assert tried == [address] * tries
+
+
+def test_ray_is_asked_for_its_node_when_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's own call, made before, sleeps for a second."""
+    from ray._private import services, state
+
+    class Nodes:
+        """In the place of Ray's table of nodes, where a new one appears at the third look."""
+
+        looks = 0
+
+        def _initialize_global_state(self, options: object) -> None:
+            assert options == "options of an address"
+
+        def node_table(self) -> list[dict[str, str]]:
+            Nodes.looks += 1
+            return [{"NodeID": "another"}, {"NodeID": "new"}][: 1 + (Nodes.looks > 2)]
+
+    asked: list[tuple[int, str, str]] = []
+    monkeypatch.setattr(state, "GlobalState", Nodes)
+    monkeypatch.setattr(services, "_get_gcs_client_options", lambda address: f"options of {address}")
+    monkeypatch.setattr(services, "get_node", lambda address, node: asked.append((Nodes.looks, address, node)))
+    given = services.get_node
+    with ray_start.nodes_seen_at_once():
+        services.get_node("an address", "new")
+        assert asked == [(3, "an address", "new")]
+        monkeypatch.setattr(ray_start, "UP", 0.0)
+        services.get_node("an address", "never")
+    assert asked[-1][2] == "never" and services.get_node is given

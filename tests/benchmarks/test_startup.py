@@ -54,6 +54,7 @@ def test_stages_by_hand() -> None:
         ("ray::DashboardAgent", "Ray's agents"),
         ("/x/ray/dashboard/dashboard.py", startup.OTHERS),
         ("/x/raylet/raylet", "raylet and control store"),
+        ("python /x/raysim/actors/fork_server.py", "fork server"),
     ],
 )
 def test_processes_are_told_apart_by_their_titles(title: str, kind: str) -> None:
