@@ -29,6 +29,7 @@ ROUNDS = RESULTS / "rounds.csv"  # tests/benchmarks/test_rounds.py
 CLIENT_TASKS = RESULTS / "fedssp-client-tasks.csv"
 SCALING = RESULTS / "scaling.csv"
 AUTHORS = RESULTS / "fedssp-authors.csv"
+ARITHMETIC = RESULTS / "fedssp-arithmetic.csv"
 METHOD_COST = RESULTS / "image-methods-cost.csv"
 AGREEMENT = RESULTS / "agreement.csv"
 CANARY_AUDIT = RESULTS / "canary-audit.csv"
@@ -73,7 +74,7 @@ def test_every_row_belongs_to_a_study() -> None:
     others |= {
         RESULTS / name for name in ("forgeries.csv", "verified-runs.csv", "trust-cost.csv")
     }  # tests/test_trust_page.py
-    others |= {STEP, MEMORY, *RESULTS.glob("rounds-*.csv")}  # the last: tests/benchmarks/test_rounds.py
+    others |= {STEP, MEMORY, ARITHMETIC, *RESULTS.glob("rounds-*.csv")}  # the last: tests/benchmarks/test_rounds.py
     others.add(RESULTS / "gpu.csv")  # tests/benchmarks/test_gpu.py
     others.add(RESULTS / "fedld-curvature.csv")  # tests/benchmarks/test_curvature.py
     others |= set(RESULTS.glob("contribution-*.csv"))  # tests/test_counterfactuals_page.py
@@ -96,10 +97,21 @@ def test_the_memory_of_a_run_by_process_is_what_the_benchmark_wrote() -> None:
     page = (DOCS / "profile.md").read_text(encoding="utf-8")
     with MEMORY.open(newline="") as file:
         on, off = csv.DictReader(file)
-    kinds = [kind for kind in on if kind not in ("run", "options")][:7]
+    kinds = [kind for kind in on if kind not in ("run", "options")][:8]
     assert kinds[-1] == "all"
     assert "\n".join(f"| {kind} | {on[kind]} | {off[kind]} |" for kind in kinds) in page
     assert f"a run has {int(on['all']) - int(on['client actors'])} MiB" in " ".join(page.split())
+
+
+def test_the_arithmetic_of_a_client_task_is_what_the_benchmark_wrote() -> None:
+    page = (DOCS / "profile.md").read_text(encoding="utf-8")
+    parts = ("gigaflop", "seconds_of_products", "million_draws", "seconds_of_draws", "seconds", "share")
+    with ARITHMETIC.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["client"] in ("NCI1", "AIDS", "DHFR", "all")]
+    assert len(rows) == 8
+    for row in rows:
+        name, hidden = row["client"].replace("all", "a round"), row["options"].rpartition("=")[2]
+        assert f"| {hidden} | {name} | {' | '.join(row[part] for part in parts)} |" in page
 
 
 def test_the_time_of_a_step_is_what_the_benchmark_wrote() -> None:
