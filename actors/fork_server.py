@@ -42,6 +42,8 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_threa
 
 Ray's workers take one thread of OpenMP unless more are asked for.
 """
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables of numbers of threads."""
 MAY_DIFFER = frozenset({*ENVIRONMENT, SOCKET, WORKER, "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "SPT_NOENV"})
 """Environment variables, beside Ray's own, in which a worker and the server may differ: raysim, torch or Ray sets them.
 """
@@ -73,8 +75,12 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the server: it imports beside this process. Nothing happens where it cannot be, or is not wanted."""
-        if sys.platform != "linux" or os.environ.get(SOCKET) == "0":
+        """Start the server: it imports beside this process. Nothing happens where it cannot be, or is not wanted.
+
+        It cannot where libraries are asked for more than one thread: they start them when they are loaded.
+        """
+        several = any(os.environ.get(name, "1") != "1" for name in THREADS)
+        if sys.platform != "linux" or several or os.environ.get(SOCKET) == "0":
             return
         words = [sys.executable, *site_flags(), __file__, self._name, ",".join(self._modules), *sys.path]
         self._process = subprocess.Popen(

@@ -49,7 +49,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def measured(options: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """By client: seconds of a client task, operations of its products, and numbers that its dropout draws."""
+    """Seconds of a client task, operations of its products and numbers that its dropout draws, by client."""
     from torch.utils.flop_counter import FlopCounterMode
 
     from raysim.client_side.worker import Worker

@@ -16,7 +16,7 @@ GUARDED = (
     "tests.portable_digests",  # tests/test_portable_digests.py
     *("benchmarks.published", "benchmarks.startup", "benchmarks.scaling calls"),  # tests/test_result_tables.py
     *("benchmarks.client_tasks", "benchmarks.population sizes"),  # tests/test_result_tables.py
-    "benchmarks.step",  # tests/test_result_tables.py
+    *("benchmarks.step", "benchmarks.client_arithmetic"),  # tests/test_result_tables.py
     "benchmarks.gpu",  # tests/benchmarks/test_gpu.py
     "benchmarks.curvature",  # tests/benchmarks/test_curvature.py
     "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py

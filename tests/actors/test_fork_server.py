@@ -118,12 +118,18 @@ def test_the_server_ends_with_who_started_it(tmp_path: Path) -> None:
     assert within(30, lambda: state(server) in ("", "Z"))
 
 
-def test_a_server_that_is_not_wanted_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SOCKET, "0")
+@pytest.mark.parametrize(("name", "value"), [(SOCKET, "0"), ("OMP_NUM_THREADS", "4"), ("OPENBLAS_NUM_THREADS", "2")])
+def test_a_server_that_is_not_wanted_or_would_have_threads_is_not_started(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray._private import parameter
+
+    monkeypatch.setenv(name, value)
     server = ForkServer()
     server.start()
     with server.serving():
-        assert os.environ[SOCKET] == "0"
+        assert parameter.RayParams().worker_path is None
+        assert os.environ[name] == value
     server.end()
 
 
