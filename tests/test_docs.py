@@ -139,6 +139,13 @@ def test_figures_of_the_readme_stand_on_their_pages() -> None:
     flower, pfl, ours = ("{}, {} and {}".format(*own) for own in ratios)
     assert f"takes {ours} times" in readme and f"Flower takes {flower} times" in readme
     assert f"pfl-research {pfl} (" in readme
+    starts = pd.read_csv(DOCS / "results" / "rounds-zen4.csv").pivot_table(
+        values="start_seconds", index="workload", columns="system", aggfunc="median"
+    )
+    beside_pfl = [f"{starts['raysim'][name] / starts['pfl'][name]:.2f}" for name in ("W1", "W2", "W3")]
+    assert "trains after {}, {} and {} of pfl-research's time there, 3 s on digits".format(*beside_pfl) in readme
+    digits = pd.read_csv(DOCS / "results" / "startup.csv")["start to first step"]
+    assert round(digits.median()) == 3
     sizes = pd.read_csv(POPULATION).set_index("clients")["peak_mib"]
     assert "ten million clients, 100 a round, takes the memory of one with a thousand" in readme
     assert sizes[10**7] == pytest.approx(sizes[1000], rel=0.02)
