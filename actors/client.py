@@ -41,8 +41,8 @@ class Client:
 
     def __init__(self, threads: int, slot: int, clock: Clock, libraries: Sequence[str] = ()) -> None:
         share_clock(clock)
-        # Before torch is imported, so that no pool of threads is ever larger than asked for. Not by a runtime_env:
-        # that would need a process of its own kind, where Ray may have a fresh one at hand.
+        # Before torch is imported, so that no pool of threads is ever larger than asked for (in a forked worker it was
+        # imported with one thread). Not by a runtime_env: that would need a process of its own kind.
         os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
         with garbage_collection_paused():
             import threadpoolctl

@@ -23,14 +23,15 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 SOCKET = "RAYSIM_FORK_SERVER"
-"""Environment variable: the name of the server's socket, or 0 in the launching process to have none."""
+"""Environment variable: the name of the server's socket; 0 in the launching process: no server is wanted."""
 WORKER = "RAYSIM_RAY_WORKER"
 """Environment variable: path of Ray's own program for a worker."""
 MODULES = ("threadpoolctl", "torch", "raysim.client_side.train_chunk", "raysim.driver.drive")
@@ -46,16 +47,20 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables of numbers of threads."""
 MAY_DIFFER = frozenset({*ENVIRONMENT, SOCKET, WORKER, "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "SPT_NOENV"})
 """Environment variables, beside Ray's own, in which a worker and the server may differ: raysim, torch or Ray sets them.
+
+A worker that asks for several threads of OpenMP is refused all the same.
 """
 GPUS = ("/dev/nvidia", "/dev/kfd")
 """Beginnings of the device files of GPUs."""
+HANDLERS: Mapping[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+"""Python's handlers of the signals that the server ignores."""
 FORKED = b"1"
 SECONDS = 10.0
 """Longest wait for what a worker says of itself."""
 
 
 def libraries_of_given() -> tuple[str, ...]:
-    """Modules through which Ray's processes import large libraries of this process's, which what was given may need.
+    """Modules by which Ray's processes import the large libraries that this program has: its network may need them.
 
     They leave torch's compiler out, a second of PyTorch Geometric's import.
     """
@@ -73,24 +78,28 @@ class ForkServer:
         self._modules = (*MODULES, *libraries)
         self._name = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+        self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Start the server: it imports beside this process. Nothing happens where it cannot be, or is not wanted.
+        """Start the server: it imports beside this process.
 
-        It cannot where libraries are asked for more than one thread: they start them when they are loaded.
+        Nothing happens where the system has no such sockets, where libraries are asked for more than one thread (they
+        start them when they are loaded), or where no server is wanted.
         """
         several = any(os.environ.get(name, "1") != "1" for name in THREADS)
         if sys.platform != "linux" or several or os.environ.get(SOCKET) == "0":
             return
-        words = [sys.executable, *site_flags(), __file__, self._name, ",".join(self._modules), *sys.path]
-        self._process = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,  # which ends with this process
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**ENVIRONMENT, **os.environ},
-            process_group=0,  # what ends the terminal's processes must not end it
-        )
+        with self._lock, suppress(OSError):
+            if not self._ended:
+                self._process = subprocess.Popen(
+                    [sys.executable, *site_flags(), __file__, ",".join(self._modules), *sys.path],
+                    stdin=subprocess.PIPE,  # which ends with this process
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # a worker that imports for itself says what fails
+                    env={**ENVIRONMENT, **os.environ, SOCKET: self._name},
+                    process_group=0,  # what ends the terminal's processes must not end it
+                )
 
     @contextmanager
     def serving(self) -> Iterator[None]:
@@ -113,11 +122,13 @@ class ForkServer:
             del os.environ[SOCKET], os.environ[WORKER]
 
     def end(self) -> None:
-        """End the server; what was forked from it goes on."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        """End the server for good; workers that were forked from it go on."""
+        with self._lock:
+            self._ended = True
+            if self._process is not None:
+                self._process.kill()
+                self._process.communicate()
+                self._process = None
 
 
 def site_flags() -> list[str]:
@@ -133,25 +144,43 @@ def peer_is_this_user(connection: socket.socket) -> bool:
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The properties and the three standard files of a worker, as forked_worker.py sends them."""
+    """Receive a worker's properties and its three standard files, as forked_worker.py sends them.
+
+    Raises:
+        ValueError: something else was sent, or less. No file stays open.
+    """
     length, files, _, _ = socket.recv_fds(connection, 8, 3)
-    received = b""
-    while len(received) < int.from_bytes(length, "big"):
-        part = connection.recv(1 << 16)
-        if not part:
-            raise EOFError
-        received += part
-    return json.loads(received), files
+    try:
+        received = b""
+        while len(received) < int.from_bytes(length, "big") and (part := connection.recv(1 << 16)):
+            received += part
+        if len(files) != 3:
+            raise ValueError(f"{len(files)} files in the place of 3")
+        return json.loads(received), files
+    except BaseException:
+        close(files)
+        raise
 
 
-def is_alike(environment: Mapping[str, str], own: Mapping[str, str]) -> bool:
-    """Whether a process with this environment would import the same as this one."""
+def close(files: Iterable[int]) -> None:
+    """Close files by their numbers."""
+    for file in files:
+        os.close(file)
+
+
+def is_alike(worker: Mapping[str, Any], own: Mapping[str, str]) -> bool:
+    """Whether a worker would import the same as this process did: the same Python, and the same environment."""
+    environment = worker["environment"]
     names = {name for name in {*environment, *own} if not name.startswith("RAY_")} - MAY_DIFFER
-    return all(environment.get(name) == own.get(name) for name in names)
+    return (
+        worker["python"] == [sys.executable, *sys.flags]
+        and environment.get("OMP_NUM_THREADS", "1") == "1"
+        and all(environment.get(name) == own.get(name) for name in names)
+    )
 
 
 def can_fork() -> bool:
-    """Whether this process has one thread, as a fork takes no other along, and holds no GPU, which none can use."""
+    """Whether a fork of this process is whole: it has one thread, and no GPU, which works in one process alone."""
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         return False
     return not any(str(file.resolve()).startswith(GPUS) for file in Path("/proc/self/fd").iterdir())
@@ -161,12 +190,16 @@ def become(worker: Mapping[str, Any], files: Collection[int]) -> None:
     """Take over a worker's properties, in a process that has just been forked."""
     os.setpgid(0, 0)  # Ray ends a worker's whole group of processes
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in HANDLERS:
+        signal.signal(number, signal.SIG_IGN if number in worker["ignored_signals"] else HANDLERS[number])
+    signal.pthread_sigmask(signal.SIG_SETMASK, worker["blocked_signals"])
     for number, file in enumerate(files):
         os.dup2(file, number)
-        os.close(file)
+    close(files)
     os.environ.clear()
     os.environ.update(worker["environment"])
     os.chdir(worker["folder"])
+    os.umask(worker["umask"])
     os.nice(worker["niceness"] - os.nice(0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(worker["out_of_memory_score"])
@@ -183,12 +216,17 @@ def serve(listener: socket.socket) -> bool:
     own = dict(os.environ)
     while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
         connection, _ = listener.accept()
-        with connection, suppress(OSError, EOFError, ValueError):
+        with connection, suppress(OSError, ValueError, KeyError):
             connection.settimeout(SECONDS)
             if not peer_is_this_user(connection):
                 continue
             worker, files = receive(connection)
-            if can_fork() and is_alike(worker["environment"], own) and os.fork() == 0:
+            try:
+                forked = can_fork() and is_alike(worker, own) and os.fork() == 0
+            except BaseException:
+                close(files)
+                raise
+            if forked:
                 try:
                     listener.close()
                     become(worker, files)
@@ -196,16 +234,17 @@ def serve(listener: socket.socket) -> bool:
                 except BaseException:
                     os._exit(1)  # who asks is told nothing, and becomes the worker itself
                 return True
-            for file in files:
-                os.close(file)
+            close(files)
     return False
 
 
 def main() -> None:
     """Import, serve, and in each worker that is forked off run Ray's program."""
-    name, modules, path = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
+    for number in HANDLERS:  # it ends with the launching process
+        signal.signal(number, signal.SIG_IGN)
+    modules, path = sys.argv[1].split(","), sys.argv[2:]
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(f"\0{name}")
+    listener.bind(f"\0{os.environ[SOCKET]}")
     listener.listen(1024)
     gc.disable()  # until all is imported: nothing of it is garbage
     own = list(sys.path)
@@ -217,7 +256,9 @@ def main() -> None:
         importlib.import_module(module)
     gc.freeze()  # what the collector touches is a worker's own memory
     if serve(listener):
-        sys.path[:] = [str(Path(sys.argv[0]).parent), *own[1:]]  # as Python has it for the program that it runs
+        if not sys.flags.safe_path:  # Python begins with the folder of the program that it runs
+            own[0] = str(Path(sys.argv[0]).parent)
+        sys.path[:] = own
         runpy.run_path(sys.argv[0], run_name="__main__")
 
 

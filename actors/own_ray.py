@@ -36,7 +36,7 @@ class OwnRay:
     """The Ray that this process starts, marked by its environment; a helper process outlives this one and cleans up.
 
     Args:
-        forks: where its workers are forked from; it ends with this Ray.
+        forks: the process from which its workers are forked, which ends with this Ray.
     """
 
     def __init__(self, forks: ForkServer | None = None) -> None:
