@@ -45,8 +45,10 @@ Ray's workers take one thread of OpenMP unless more are asked for.
 """
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables of numbers of threads."""
-MAY_DIFFER = frozenset({*ENVIRONMENT, SOCKET, WORKER, "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "SPT_NOENV"})
-"""Environment variables, beside Ray's own, in which a worker and the server may differ: raysim, torch or Ray sets them.
+SET_LATER = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "PYTHONBREAKPOINT", "SPT_NOENV")
+"""Environment variables that torch or Ray sets in a process that uses them."""
+MAY_DIFFER = frozenset({*ENVIRONMENT, *SET_LATER, SOCKET, WORKER})
+"""Environment variables, beside Ray's own, in which a worker and the server may differ.
 
 A worker that asks for several threads of OpenMP is refused all the same.
 """

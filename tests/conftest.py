@@ -13,6 +13,7 @@ import pytest
 
 from raysim.actors.ray_start import QUICK_START
 from raysim.actors.start_retry import patiently
+from tests.forks import fork_server, forked_workers
 from tests.small_runs import MakeConfig, small_run
 
 # Before Ray or torch is imported anywhere: no more threads than a test says, no usage statistics, and Ray's workers at
@@ -69,6 +70,7 @@ def _ray_to_the_end() -> Iterator[None]:
     import ray
 
     ray.shutdown()
+    fork_server().end()
 
 
 @pytest.fixture(scope="module")
@@ -83,4 +85,6 @@ def ray_session(_ray_to_the_end: None) -> None:
         if ray.cluster_resources().get("CPU") == 3:
             return
         ray.shutdown()
-    patiently(partial(ray.init, "local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=ERROR))
+    start = partial(ray.init, "local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=ERROR)
+    with forked_workers():
+        patiently(start)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from ray.cluster_utils import Cluster
 
 from raysim.actors.start_retry import patiently
@@ -168,6 +169,9 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
     ):
         an_actor_at_work(worker=machines.workers[-1], round=1)
         machines.kill()
+        assert within(
+            PATIENCE, lambda: sum(node["Alive"] for node in ray.nodes()) == 2, pause=0.05
+        )  # a plan counts them
         machines.number(3)
         gates.open(1)
         found.wait_for("3 client actors")

@@ -199,6 +199,12 @@ def test_a_worker_that_would_import_something_else_is_not_forked(
     assert environment.items() <= facts["environment"].items() and facts["flags"][3] == len(python)
 
 
+def test_a_worker_is_forked_whatever_a_ray_before_has_set(served: Served) -> None:
+    """Ray sets Python's debugger in a process that it connects; a Ray that is started there later hands it on."""
+    facts = served.asked(PYTHONBREAKPOINT="ray.util.rpdb.set_trace")
+    assert facts["numpy"] and facts["environment"]["PYTHONBREAKPOINT"] == "ray.util.rpdb.set_trace"
+
+
 @pytest.mark.parametrize(
     "defect",
     [
