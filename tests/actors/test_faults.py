@@ -18,14 +18,13 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from raysim.actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
 from raysim.running.simulation import run
-from tests.actors.clusters import cluster_here
+from tests.actors.clusters import actors_of, add_node, cluster_here
 from tests.actors.runs import driven_here
 from tests.fingerprint import fingerprint
 from tests.long_tests import long
-from tests.processes import parent, processes, within
+from tests.processes import processes, within
 from tests.small_runs import MakeConfig
 from tests.watch import Watch
 
@@ -54,7 +53,7 @@ class Machines:
 
     def number(self, count: int) -> None:
         while len(self.workers) < count:
-            self.workers.append(patiently(lambda: self.cluster.add_node(num_cpus=1)))
+            self.workers.append(add_node(self.cluster, num_cpus=1))
         while len(self.workers) > count:
             self.kill()
 
@@ -135,16 +134,12 @@ def gates(tmp_path: Path) -> Gates:
 
 def an_actor_at_work(choose: Callable[[list[int]], int] = min, worker: Any = None, round: int | str = "") -> int:
     """An actor in a client task of any round or this one, on any node or on this worker."""
-    raylet = None if worker is None else raylet_of(worker)
 
     def at_work() -> list[int]:
-        return [process for process in processes(f"{AT_WORK} {round}") if raylet in (None, parent(process))]
+        found = processes(f"{AT_WORK} {round}")
+        return found if worker is None or not found else sorted(actors_of(worker).intersection(found))
 
     return choose(within(PATIENCE, at_work, pause=0.002))
-
-
-def raylet_of(worker: Any) -> int:
-    return int(worker.all_processes["raylet"][0].process.pid)
 
 
 def test_a_client_actor_killed_in_a_client_task_of_every_round(machines: Machines, make_config: MakeConfig) -> None:
@@ -245,8 +240,8 @@ def test_a_frozen_node(machines: Machines, make_config: MakeConfig, gates: Gates
         gates.open_at_the_end(),
     ):
         an_actor_at_work(worker=machines.workers[-1], round=2)
-        raylet = raylet_of(machines.workers[-1])
-        held = [raylet, *(process for process in processes("ray::") if parent(process) == raylet)]
+        raylet = machines.workers[-1].all_processes["raylet"][0].process.pid
+        held = [raylet, *actors_of(machines.workers[-1])]
         for process in held:
             os.kill(process, signal.SIGSTOP)
         found.wait_for("with its node")

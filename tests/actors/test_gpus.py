@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,10 +17,9 @@ from ray import cloudpickle
 from raysim.actors.capacity import useful_actors
 from raysim.actors.client import Starter
 from raysim.actors.early_actors import EarlyActors
-from raysim.actors.start_retry import patiently
 from raysim.errors import PlacementError
 from raysim.exchange.pool_protocol import Job
-from tests.actors.clusters import cluster_here
+from tests.actors.clusters import add_node, cluster_here
 from tests.actors.light import Light
 from tests.small_runs import with_engine
 
@@ -43,7 +41,7 @@ class Counted(Light):
 def nodes() -> Iterator[list[str]]:
     """Names of the nodes that have GPUs 0 and 1, and GPU 0; the head has none."""
     with cluster_here(num_cpus=1) as cluster:
-        added = [patiently(partial(cluster.add_node, num_cpus=1, num_gpus=gpus)) for gpus in (2, 1)]
+        added = [add_node(cluster, num_cpus=1, num_gpus=gpus) for gpus in (2, 1)]
         cluster.wait_for_nodes()
         yield [node.node_id for node in added]
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from raysim.actors.start_retry import patiently
 from raysim.engine.observer import Silent
 from raysim.running.simulation import run
-from tests.actors.clusters import cluster_here
+from tests.actors.clusters import add_node, cluster_here
 from tests.actors.runs import driven_here
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
@@ -46,7 +45,7 @@ def test_a_small_object_store_changes_nothing(tmp_path: Path) -> None:
     small: dict[str, Any] = {"object_store_memory": 80 << 20, "object_spilling_directory": str(tmp_path / "spill")}
     methods, spilled = ("local", "fedld"), Spilled(tmp_path / "spill")
     with cluster_here(num_cpus=0, **small) as cluster:
-        patiently(lambda: cluster.add_node(num_cpus=1, **small))
+        add_node(cluster, num_cpus=1, **small)
         for method in methods:
             on_ray = small_run(tmp_path / f"{method}-ray", BASE, method__name=method, engine__backend="ray")
             driven_here(on_ray, spilled)
