@@ -1,4 +1,4 @@
-"""A cluster of several raylets on this machine, and which of its processes belongs to which."""
+"""A cluster of several raylets on this machine, and the actors of each."""
 
 from __future__ import annotations
 
