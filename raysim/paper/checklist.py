@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from raysim.comparison.markdown import as_text
 from raysim.config.options import show
 from raysim.config.run_config import flatten
 from raysim.paper.collected import Paper
 from raysim.paper.instructions import environments, unrepeatable
+from raysim.results.measures import TAIL, How
 from raysim.units import counted, duration, number
 
 SOURCE = "https://www.cs.mcgill.ca/~jpineau/ReproducibilityChecklist-v2.0.pdf"
 UNKNOWN = "**Not known from the runs**: "
+SUMMED_UP: Mapping[How, str] = {
+    "last": "last round",
+    "best": "best round",
+    "validated": "round with the best validation accuracy",
+    "average": "mean of all judged rounds",
+    "tail": f"mean of the last {TAIL} judged rounds",
+    "spread": f"standard deviation of the last {TAIL} judged rounds",
+    "cost": "what it cost to reach",
+    "gain": "client by client against training alone",
+}
+"""How a measure sums up a run → its words."""
 Answer = Callable[[Paper], str]
 
 
@@ -116,7 +128,7 @@ def _runs(paper: Paper) -> str:
 
 
 def _measure(paper: Paper) -> str:
-    told = [f"`{measure.name}` ({measure.column}, {measure.how} round)" for measure in paper.measures]
+    told = [f"`{measure.name}` ({measure.column}, {SUMMED_UP[measure.how]})" for measure in paper.measures]
     return f"{', '.join(told)}; differences are paired by seed."
 
 

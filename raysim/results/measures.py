@@ -1,7 +1,7 @@
 """The columns of a rounds table as measures: unit, which of two values is better, and how a run is summed up by one.
 
-A measure is a column's name, or that name behind ``best_``, ``validated_`` or ``tail_``; the cost of an accuracy
-(``rounds_to_0.8``); or the gain of clients over training alone, ``local_gain`` (:class:`Measure`).
+A measure is a column's name, or that name behind ``best_``, ``validated_``, ``average_``, ``tail_`` or ``spread_``; the
+cost of an accuracy (``rounds_to_0.8``); or the gain of clients over training alone, ``local_gain`` (:class:`Measure`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from raysim.units import Unit
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-How = Literal["last", "best", "validated", "tail", "cost", "gain"]
-PREFIXES: Mapping[str, How] = {"best_": "best", "validated_": "validated", "tail_": "tail"}
+How = Literal["last", "best", "validated", "average", "tail", "spread", "cost", "gain"]
+PREFIXES: Mapping[str, How] = {
+    "best_": "best",
+    "validated_": "validated",
+    "average_": "average",
+    "tail_": "tail",
+    "spread_": "spread",
+}
 """Beginning of a measure's name → how its column is summed up."""
 GAINS: Mapping[str, Column] = {
     "local_gain": Column("percent", "largest"),
@@ -34,7 +40,7 @@ GAINS: Mapping[str, Column] = {
 WHOLE_RUNS = ("cost", "gain")
 """How measures are summed up that have no value in each round."""
 TAIL = 10
-"""Judged rounds that a ``tail_`` measure is the mean of."""
+"""Judged rounds that a ``tail_`` measure is the mean of, and a ``spread_`` measure the standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,10 @@ class Measure:
     """A number that a finished run is summed up by.
 
     ``accuracy`` is a column's last value; ``best_accuracy`` its best, the largest accuracy or the smallest loss;
-    ``validated_accuracy`` its value in the first round with the best validation accuracy; ``tail_accuracy`` the mean of
-    its last ten values, which varies less than the last one does.
+    ``validated_accuracy`` its value in the first round with the best validation accuracy; ``average_accuracy`` the mean
+    of all its values, larger where a run learns sooner; ``tail_accuracy`` the mean of its last ten values, which varies
+    less than the last one does; ``spread_accuracy`` the standard deviation (n − 1) of these ten, smaller where a curve
+    is steadier at its end.
 
     ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
@@ -87,8 +95,12 @@ class Measure:
         values = rounds[self.column].dropna()
         if values.empty:
             return None
+        if self.how == "average":
+            return float(values.mean())
         if self.how == "tail":
             return float(values.iloc[-TAIL:].mean())
+        if self.how == "spread":
+            return float(values.iloc[-TAIL:].std()) if len(values) > 1 else None
         if self.how == "best":
             return float(values.max() if self.best == "largest" else values.min())
         return float(values.iloc[-1])
@@ -120,16 +132,18 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     column = known.get(name.removeprefix(prefix))
     if column is None:
         best = [f"best_{name}" for name, column in known.items() if column.best]
-        names = [*known, *best, *(f"{start}{name}" for start in ("validated_", "tail_") for name in known)]
+        names = [*known, *best, *(f"{start}{name}" for start in (*PREFIXES,)[1:] for name in known)]
         raise ConfigError(
             f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as "
-            "best_NAME, validated_NAME or tail_NAME (mean of the last ten); rounds_to_0.8 or bytes_to_0.8, say, and "
+            "best_NAME, validated_NAME, average_NAME (mean of all rounds), tail_NAME (mean of the last ten) or "
+            "spread_NAME (their standard deviation); rounds_to_0.8 or bytes_to_0.8, say, and "
             f"{', '.join(GAINS)}; times are not among them, as no two runs share them. A column that a method reports "
             "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
         )
     if prefix == "best_" and not column.best:
         raise ConfigError(f"no measure {name!r}: of {name.removeprefix(prefix)} no value is better than another.")
-    return Measure(name, name.removeprefix(prefix), PREFIXES.get(prefix, "last"), column.unit, column.best)
+    how = PREFIXES.get(prefix, "last")
+    return Measure(name, name.removeprefix(prefix), how, column.unit, "smallest" if how == "spread" else column.best)
 
 
 def local_gains(own: Series, local: Series | None) -> list[float]:

@@ -24,6 +24,7 @@ from raysim.units import scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
     from pandas import DataFrame
 
 AGAINST = {
@@ -38,6 +39,8 @@ DATES = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 """Kind of picture → its entry that would change with time or version."""
 WIDE = 20
 """Where the dearest row cost more than this many times the cheapest, the axis of costs is logarithmic."""
+INSIDE = 6
+"""With more rows than these the legend stands beside the panels."""
 Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]
 """(row, column) → the rounds tables of its finished cells, in the order of seeds."""
 
@@ -59,12 +62,14 @@ def _as_list(given: object) -> object:
 
 
 class Curves(Entry):
-    """A panel for each column of the study, in it a line for each row: ``curves`` of a study file."""
+    """A panel for each column of the study with a finished cell, a line for each row: ``curves`` of a study file."""
 
     path: Annotated[list[PictureFile], Field(min_length=1), BeforeValidator(_as_list)]
     """One file or several, each of the kind that its name ends in."""
     measure: Annotated[Measured, AfterValidator(_of_rounds)]
     against: Annotated[str, AfterValidator(_known_cost)]
+    rows: Annotated[list[str], Field(default_factory=list)]
+    """Rows that have a line; empty: all."""
 
 
 def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
@@ -90,17 +95,21 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
 def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> Figure:
     """The picture: the mean over seeds as a line, in the band of its 95 % interval."""
     unit = scale(curves.measure.unit, [run[curves.measure.column].max() for own in runs.values() for run in own])
-    figure = new_figure(figsize=(1.2 + 5.6 * len(columns), 4.0), dpi=110, layout="constrained")
-    panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
-    for panel, column in zip(panels, columns, strict=True):
+    drawn = [column for column in columns if any(of == column for _, of in runs)]
+    ranks = {row: rank for rank, row in enumerate(dict.fromkeys(row for row, _ in runs))}
+    figure = new_figure(figsize=(1.2 + 5.6 * len(drawn), 4.0), dpi=110, layout="constrained")
+    panels = figure.subplots(1, len(drawn), squeeze=False, sharey=True)[0]
+    labels: dict[str, Line2D] = {}
+    for panel, column in zip(panels, drawn, strict=True):
         lines = {row: points(own, curves) for (row, of), own in runs.items() if of == column}
-        _panel(panel, lines, curves, unit.factor)
-        panel.set(title=column if len(columns) > 1 else title)
+        labels |= _panel(panel, lines, ranks, curves, unit.factor)
+        panel.set(title=column if len(drawn) > 1 else title)
     panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))
-    if len(runs) > len(LIGHT) * len(columns):
-        figure.legend(*panels[-1].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    shown = [labels[row] for row in ranks], [*ranks]
+    if len(ranks) > INSIDE:
+        figure.legend(*shown, loc="outside right center", frameon=False)
     else:
-        panels[-1].legend(frameon=False)
+        panels[-1].legend(*shown, frameon=False)
     return figure
 
 
@@ -115,15 +124,25 @@ def content_of(figure: Figure, path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _panel(panel: Axes, lines: Mapping[str, DataFrame], curves: Curves, unit: float) -> None:
-    """One panel; ``unit`` is the factor of its values."""
+def _panel(
+    panel: Axes, lines: Mapping[str, DataFrame], ranks: Mapping[str, int], curves: Curves, unit: float
+) -> dict[str, Line2D]:
+    """One panel; returns the line of each row.
+
+    Args:
+        ranks: row → its place among all, which gives it color and marker in every panel.
+        unit: the factor of the values.
+    """
     name, factor = AGAINST[curves.against]
-    for rank, (row, mean) in enumerate(lines.items()):
+    found: dict[str, Line2D] = {}
+    for row, mean in lines.items():
+        rank = ranks[row]
         costs, values, half = (mean[key].to_numpy() for key in (curves.against, "value", "half"))
         color = LIGHT[rank % len(LIGHT)]
         line = "-" if rank < len(LIGHT) else "--"  # colors come a second time
         style: dict[str, Any] = {"color": color, "linestyle": line, "marker": "osD^v<>p"[rank % 8], "markersize": 4}
-        panel.plot(factor * costs, unit * values, label=row, linewidth=1.8, markevery=max(1, len(costs) // 10), **style)
+        often = max(1, len(costs) // 10)
+        [found[row]] = panel.plot(factor * costs, unit * values, linewidth=1.8, markevery=often, **style)
         panel.fill_between(
             factor * costs, unit * (values - half), unit * (values + half), color=color, alpha=0.18, lw=0
         )
@@ -134,3 +153,4 @@ def _panel(panel: Axes, lines: Mapping[str, DataFrame], curves: Curves, unit: fl
     panel.set_xlabel(name)
     panel.grid(alpha=0.3)
     panel.spines[["top", "right"]].set_visible(False)
+    return found

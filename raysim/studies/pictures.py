@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from raysim.studies.entries import Entry, Measured, Png
 Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) → its values in the finished cells, in the order of seeds."""
 SPREAD = 100.0
-"""A panel whose largest mean is further than this factor from the middle one has a logarithmic axis."""
+"""A panel whose largest point is further than this factor from the middle one has a logarithmic axis."""
 
 
 class Picture(Entry):
@@ -32,6 +32,9 @@ class Picture(Entry):
     """Measure → title of its panel."""
     label: str
     """The meaning of the columns, along x."""
+    center: Literal["mean", "median"] = "mean"
+    """A point is the mean over seeds, in a bar of one standard deviation, or the median, in one from the smallest seed
+    to the largest, which a single seed that went astray does not move."""
 
 
 class HeatMap(Entry):
@@ -49,7 +52,7 @@ def scale_of(measure: Measure, found: Found) -> units.Scale:
 
 
 def draw(picture: Picture, found: Found, title: str) -> bytes:
-    """The lines as PNG: means over seeds, bars of one standard deviation; a column without a value has no point."""
+    """The lines as PNG; a column without a value has no point."""
     figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
@@ -60,13 +63,13 @@ def draw(picture: Picture, found: Found, title: str) -> bytes:
                 for column in picture.columns
             ]
             known = [place for place, value in enumerate(values) if len(value)]
-            means = [values[place].mean() for place in known]
-            levels = np.append(levels, means)
-            spread = [values[place].std(ddof=1) if len(values[place]) > 1 else 0.0 for place in known]
+            points = [point(picture.center, values[place]) for place in known]
+            middle, below, above = np.array(points).reshape(-1, 3).T
+            levels = np.append(levels, middle)
             # Side by side, so that bars of neighboring lines can be told apart.
             shifted = [place + 0.05 * (rank - (len(picture.rows) - 1) / 2) for place in known]
             style = {"color": LIGHT[rank % len(LIGHT)], "marker": "osD^v<>p"[rank % 8], "capsize": 3}
-            panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)
+            panel.errorbar(shifted, middle, [below, above], label=row, linewidth=1.6, markersize=5, **style)
         _scale(panel, np.abs(levels))
         panel.set_title(scale.heading(heading), fontsize=11)
         panel.set_xticks(range(len(picture.columns)), list(picture.columns.values()))
@@ -80,12 +83,21 @@ def draw(picture: Picture, found: Found, title: str) -> bytes:
     return picture_bytes(figure)
 
 
+def point(center: str, values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """A point of these seeds' values [seeds], and how far its bar reaches below and above it (:class:`Picture`)."""
+    if center == "median":
+        middle = float(np.median(values))
+        return middle, middle - float(values.min()), float(values.max()) - middle
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()), spread, spread
+
+
 def _scale(panel: Any, sizes: NDArray[np.float64]) -> None:
-    """Make the axis of values logarithmic if one of these means is far larger than the middle one."""
+    """Make the axis of values logarithmic if one of these points is far larger than the middle one."""
     middle = float(np.median(sizes)) if len(sizes) else 0.0
     if not middle or sizes.max() <= SPREAD * middle:
         return
-    # Linear up to the first power of ten above the middle mean: terms of both signs and bars across 0 can be drawn.
+    # Linear up to the first power of ten above the middle point: terms of both signs and bars across 0 can be drawn.
     first = math.ceil(math.log10(middle))
     panel.set_yscale("symlog", linthresh=10.0**first)
     last = max(first + 1, math.ceil(math.log10(max(map(abs, panel.get_ylim())))))

@@ -35,6 +35,8 @@ def check_references(
     if file.picture is not None:
         named += [("picture", "row", row) for row in file.picture.rows]
         named += [("picture", "column", column) for column in file.picture.columns]
+    for row in file.curves.rows if file.curves else ():
+        known(path, "curves", "row", row, choice.rows if choice else rows)
     for number, entry in enumerate(file.compare, start=1):
         key = f"compare: entry {number}"
         for row in (*entry.rows, entry.against):

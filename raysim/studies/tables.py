@@ -227,17 +227,18 @@ def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
             squares = pictures.draw_heat_map(study.heat_map, found, [*study.rows], [*study.columns], study.title)
             yield study.heat_map.path, squares
     if study.curves is not None:
-        runs = _drawn(study, study.curves.measure.column)
+        runs = _drawn(study, study.curves)
         if runs:
             figure = curves.draw(study.curves, runs, [*study.columns], study.title)
             for path in study.curves.path:
                 yield path, curves.content_of(figure, path)
 
 
-def _drawn(study: Study, column: str) -> curves.Runs:
+def _drawn(study: Study, wanted: curves.Curves) -> curves.Runs:
     """The runs that curves show: of a choice those that were chosen; what did not measure it has no line."""
+    column = wanted.measure.column
     runs = {key: own for key, own in finished_runs(study).items() if all(column in run for run in own)}
-    if study.choice is None:
-        return runs
-    picked = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
-    return {place: runs[row, place[1]] for place, row in picked.items() if (row, place[1]) in runs}
+    if study.choice is not None:
+        picked = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
+        runs = {place: runs[row, place[1]] for place, row in picked.items() if (row, place[1]) in runs}
+    return {place: own for place, own in runs.items() if not wanted.rows or place[0] in wanted.rows}

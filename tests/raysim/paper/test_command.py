@@ -101,6 +101,7 @@ def test_mlcroissant_reads_the_description_and_the_split_beside_it(paper: Path) 
 def test_the_checklist_says_what_runs_know_and_what_they_do_not(paper: Path) -> None:
     text = (paper / "checklist.md").read_text(encoding="utf-8")
     assert text.count("?** ") == 19 and "fedavg: 2 runs; fedprox: 2 runs" in text
+    assert "`accuracy` (accuracy, last round)" in text
     assert "4 clients" in text and "test_share 0.2, validation_share 0.2" in text
     assert text.count("**Not known from the runs**") == 8 and "No pretrained weights." in text
 

@@ -44,7 +44,17 @@ def test_the_tail_is_the_mean_of_the_last_ten_rounds_that_were_judged() -> None:
     assert measures.column_of("tail_loss") == measures.column_of("loss") == "loss"
 
 
-@pytest.mark.parametrize("name", ["auc", "best_auc", "validated_accuracy", "tail_auc"])
+def test_the_average_is_of_all_rounds_that_were_judged_and_the_spread_of_the_last_ten() -> None:
+    frame = pd.DataFrame({"accuracy": [9.0, *(value / 10 for value in range(1, 11))], "loss": [0.5, 0.3] + [None] * 9})
+    assert value(frame, "spread_accuracy") == pytest.approx((82.5 / 9) ** 0.5 / 10)
+    assert value(frame, "spread_loss") == pytest.approx(0.1 * 2**0.5)
+    assert value(frame, "average_accuracy") == pytest.approx(14.5 / 11)
+    assert value(frame, "average_loss") == pytest.approx(0.4)
+    assert value(frame.iloc[:1], "spread_accuracy") is None
+    assert measures.find("spread_accuracy").best == "smallest" and measures.find("tail_accuracy").best == "largest"
+
+
+@pytest.mark.parametrize("name", ["auc", "best_auc", "validated_accuracy", "tail_auc", "spread_auc", "average_auc"])
 @pytest.mark.parametrize("columns", [["auc", "validation_accuracy"], []])
 def test_what_was_not_measured_has_no_value(name: str, columns: list[str]) -> None:
     assert value(pd.DataFrame({"accuracy": [0.5], **{key: [float("nan")] for key in columns}}), name) is None

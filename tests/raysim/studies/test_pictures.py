@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -57,11 +58,19 @@ def test_a_value_far_from_the_others_does_not_flatten_them(
     assert drawn[0].axes[0].get_yscale() == axis
 
 
+def test_a_point_is_the_mean_in_its_deviation_or_the_median_in_its_range() -> None:
+    values = np.array([1.0, 2.0, 9.0])
+    assert pictures.point("mean", values) == pytest.approx((4.0, 19**0.5, 19**0.5))
+    assert pictures.point("median", values) == (2.0, 1.0, 7.0)
+    assert pictures.point("mean", values[:1]) == (1.0, 0.0, 0.0) == pictures.point("median", values[:1])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("rows: [FedAvg, Strong prox]", "rows: [FedAvgg]", "no row 'FedAvgg'"),
         ("{MLP: small, Logistic: none}", "{CNN: x}", "no column 'CNN'"),
+        ("label: model", "label: model\n  center: middle", "center: 'middle' is not allowed"),
         ("label: model", "lable: model", "unknown key lable. Did you mean label\\? Keys: path, columns"),
     ],
 )
@@ -92,6 +101,31 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path
     allowed = "round, bytes, bytes_up, virtual_seconds, joules"
     with pytest.raises(ConfigError, match=rf"against: 'hours' is not allowed\. Allowed: {allowed}"):
         study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: hours}")
+
+
+def test_a_row_keeps_its_color_where_another_is_missing(tmp_path: Path) -> None:
+    """A row of one column alone; a column without a finished cell has no panel."""
+    read = study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: round}")
+    table = pd.DataFrame({"round": [1, 2], "accuracy": [0.2, 0.4], "bytes_up": [1, 1], "bytes_down": [1, 1]})
+    runs = {("FedAvg", "MLP"): [table], ("Strong prox", "MLP"): [table], ("Strong prox", "Logistic"): [table]}
+    assert read.curves is not None
+    figure = curves.draw(read.curves, runs, ["MLP", "Logistic", "CNN"], "title")
+    first, second = ([line.get_color() for line in panel.lines] for panel in figure.axes)
+    assert len(first) == 2 and second == first[1:]
+    legend = figure.axes[-1].get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["FedAvg", "Strong prox"]
+
+
+def test_curves_of_some_rows(tmp_path: Path) -> None:
+    read = study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: round, rows: [Strong prox]}")
+    keep(next(read.cells()), accuracy=[0.2, 0.4])
+    tables.write_table(read)
+    assert not (tmp_path / "b.png").exists()  # that cell is FedAvg's
+    keep(next(cell for cell in read.cells() if cell.row == "Strong prox"), accuracy=[0.2, 0.4])
+    tables.write_table(read)
+    assert (tmp_path / "b.png").exists()
+    with pytest.raises(ConfigError, match="curves: no row 'FedProx'"):
+        study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: round, rows: [FedProx]}")
 
 
 def test_curves_against_what_clients_sent(tmp_path: Path) -> None:
