@@ -84,6 +84,7 @@ class Worker:
         self._models: dict[InputSpec, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()
         self._cached_bytes = 0
+        self._last_judged: _Judged | None = None
         self._moment = Moment()
         self._drift = Drift(config, federation)
         self._common: set[str] | None = None
@@ -174,6 +175,20 @@ class Worker:
             found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
         return replace(found, further=self._judging.further(model.module, samples, size, classes))
 
+    def judged_once(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
+        """:meth:`judged`; where clients have one model and one test set, the first of them is judged for all.
+
+        Equal bits of the model are what tells, and the same ``samples`` object. A personal method's model may hold more
+        than its parameters, and code of a user's own may draw random numbers: these are judged client by client.
+        """
+        if self.own_code or self.method.traits.personal:
+            return self.judged(client, model, samples, scores)
+        known, bits = self._last_judged, model.buffer.view(torch.int32)
+        if known is None or not known.is_of(model, bits, samples, scores):
+            found = self.judged(client, model, samples, scores)
+            known = self._last_judged = _Judged(model, bits.clone(), samples, scores, found)
+        return known.found
+
     def losses(self, client: int, message: Message, state: ClientState | None) -> tuple[float, float]:
         """Mean loss on the client's training data, and mean of its samples' squared losses, with its deployed model."""
         model, objective = self.deployed(client, message, state), self.objective
@@ -247,6 +262,22 @@ class _Cached:
     """About what its training samples take as float32, a graph counted as one node."""
     round: int = 0
     """In which it was last asked for."""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """An evaluation and all that it depends on."""
+
+    model: FlatModel
+    bits: torch.Tensor
+    """Those of its parameters and buffers then, int32 [d]."""
+    samples: Samples
+    scores: bool
+    found: EvaluationSums
+
+    def is_of(self, model: FlatModel, bits: torch.Tensor, samples: Samples, scores: bool) -> bool:
+        same = self.model is model and self.samples is samples and self.scores == scores
+        return same and torch.equal(self.bits, bits)
 
 
 def new_module(config: RunConfig, inputs: InputSpec) -> torch.nn.Module:

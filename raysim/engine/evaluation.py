@@ -76,8 +76,10 @@ class EvaluateClients:
                 model = worker.averaged(client, message.parameters, state)
             else:
                 model = worker.deployed(client, message, state)
-            samples = ((getattr(data, part), self.scores and part == "test") for part in self.parts)
-            judged = [worker.judged(client, model, *each) for each in samples]
+            judged = []
+            for part in self.parts:
+                judge = worker.judged_once if part == "test" else worker.judged
+                judged.append(judge(client, model, getattr(data, part), self.scores and part == "test"))
             if self.tuning is not None:
                 kept = {} if state is None else state.optimizer
                 self.tuning.tune(worker, model, client, data.train, kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raysim.workloads.federated_data import ClientData, InputSpec, Samples
 from raysim.workloads.objective import CLASSIFICATION, Objective
-from raysim.workloads.splits.partition import Integers
+from raysim.workloads.splits.partition import Common, Integers
 from raysim.workloads.splits.partition_report import client_table
 from raysim.workloads.splits.split_options import Split
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
     from raysim.workloads.arrays.array_samples import ArraySamples
     from raysim.workloads.federated_data import Federation
+
+
+class OwnCache(dict[tuple[str, bool], Samples]):
+    """What a process made for itself: pickled, it is empty."""
+
+    def __reduce__(self) -> tuple[type[OwnCache], tuple[()]]:
+        return OwnCache, ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,6 +43,8 @@ class SplitFederation(Split, ABC):
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     """Findings in the data, shown when a run begins."""
+    _common_tests: OwnCache = field(default_factory=OwnCache, init=False, repr=False)
+    """(Device, channels last) → the test set of all clients, where they have a common one."""
 
     @property
     def clients(self) -> int:
@@ -66,11 +75,20 @@ class SplitFederation(Split, ABC):
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         """The client's samples, copied to the device."""
         train = self._training_samples(client, device, channels_last)
-        test = self._held_out(self.local_test.of(client), self.local_test_is_global, device, channels_last)
+        test = self._local_test(client, device, channels_last)
         found = ClientData(client, self.client_name(client), train, test)
         if self.validation is not None:
             found.validation = self._held_out(self.validation.of(client), False, device, channels_last)
         return found
+
+    def _local_test(self, client: int, device: str, channels_last: bool) -> Samples:
+        """A client's test set; a common one is the same object for all, so that a worker judges a model on it once."""
+        kind, rows = (device, channels_last), self.local_test.of(client)
+        if not isinstance(self.local_test, Common):
+            return self._held_out(rows, self.local_test_is_global, *kind)
+        if kind not in self._common_tests:
+            self._common_tests[kind] = self._held_out(rows, self.local_test_is_global, *kind)
+        return self._common_tests[kind]
 
     def global_test(self, start: int, stop: int, device: str) -> Samples:
         """Samples start to stop (exclusive) of the global test set."""

@@ -1,13 +1,15 @@
-"""Clients whose models differ: what agrees is shared, the rest stays with each client, and no method need know."""
+"""What a worker keeps: parts of models that clients do not share, their data, and an evaluation that holds for all."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -19,7 +21,8 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
 from raysim.running.simulation import run
-from raysim.workloads.federated_data import distinct_input_specs
+from raysim.workloads.federated_data import Batch, distinct_input_specs
+from raysim.workloads.metrics import EvaluationSums, evaluate
 from tests.fingerprint import fingerprint
 from tests.made_subgraphs import NODE_METHODS
 from tests.small_runs import MakeConfig, worker_of
@@ -154,3 +157,32 @@ def test_data_stay_cached_while_their_clients_are_trained(tmp_path: Path, monkey
     monkeypatch.setattr(worker_module, "MOST_CACHED_BYTES", 2 * size)
     assert sorted(cached(4, 1, 2)) == [1, 2]
     assert worker._cached_bytes == 2 * size
+
+
+@pytest.mark.parametrize(("method", "calls"), [("fedavg", 1), ("fedbn", 3)])
+def test_one_model_is_judged_once_on_a_test_set_of_all_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, calls: int
+) -> None:
+    """Its figures are those of judging it for every client."""
+    options = {"workload.name": "synthetic", "workload.train_size": 60, "workload.test_size": 10, "workload.clients": 3}
+    options |= {"method.name": method, "workload.local_test": "global", "model.name": "mlp", "schedule.rounds": 2}
+    looked_at: list[int] = []
+
+    def counting(module: torch.nn.Module, batches: Iterator[Batch], *rest: Any) -> EvaluationSums:
+        found = evaluate(module, batches, *rest)
+        if found.samples == 10:  # no slice of the common test set for the server's model
+            looked_at.append(found.samples)
+        return found
+
+    monkeypatch.setattr(worker_module, "evaluate", counting)
+
+    def rounds(name: str) -> pd.DataFrame:
+        folder = str(tmp_path / name)
+        return run(build([options | {"engine.backend": "inline", "output": folder, "pictures": False}])).rounds
+
+    once = rounds("once")
+    assert len(looked_at) == 2 * calls
+    monkeypatch.setattr(worker_module.Worker, "judged_once", worker_module.Worker.judged)
+    names = ["accuracy", "client_accuracy_mean", "client_accuracy_std", "loss"]
+    pd.testing.assert_frame_equal(once[names], rounds("each")[names], check_exact=True)
+    assert len(looked_at) == 2 * calls + 6

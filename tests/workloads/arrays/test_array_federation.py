@@ -10,7 +10,7 @@ import torch
 from raysim.workloads.arrays import array_samples
 from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.federated_data import Federation, InputSpec
-from raysim.workloads.splits.partition import cut, iid
+from raysim.workloads.splits.partition import Common, cut, iid
 
 COUNT, TESTS = 30, 6
 
@@ -73,3 +73,14 @@ def test_read_only_arrays_are_enough_and_a_pickle_holds_them_once() -> None:
         assert len(values(federation.client(0, "cpu").train)) == 8
         assert len(values(federation.global_test(0, TESTS, "cpu"))) == TESTS
     assert len(pickle.dumps(federation)) < federation.inputs.nbytes + 10_000
+
+
+def test_a_common_test_set_is_one_object_in_a_process_and_in_no_pickle() -> None:
+    federation = build("float64", local_test=Common(np.arange(TESTS), 3), local_test_is_global=True)
+    first, second = (federation.client(client, "cpu").test for client in range(2))
+    assert first is second and values(first) == values(federation.global_test(0, TESTS, "cpu"))
+    assert federation.client(0, "cpu", channels_last=False).test is not first
+    sent = pickle.loads(pickle.dumps(federation))
+    assert not sent._common_tests and values(sent.client(0, "cpu").test) == values(first)
+    cut_off = build("float64")
+    assert cut_off.client(0, "cpu").test is not cut_off.client(0, "cpu").test
