@@ -40,9 +40,11 @@ def usable_cores() -> int:
 class CellsLeft:
     """The cells that are left: given out one by one, those that other processes have claimed last.
 
+    Smaller seeds go first, so that rows are pairs from the first seed on and a study that is cut short can be compared.
+
     Args:
         cells: in the study's order.
-        longest_first: whether those of the largest expected cost go first; else they keep their order.
+        longest_first: whether cells of the largest expected cost go first within a seed; else they keep their order.
     """
 
     def __init__(self, cells: Sequence[Cell], *, longest_first: bool) -> None:
@@ -64,8 +66,7 @@ class CellsLeft:
 
     def take(self, fits: Callable[[Cell], bool] = lambda cell: True) -> Cell | None:
         """The next cell that no other process is at; None if there is none at present, or it does not fit."""
-        order = sorted(self._left, key=lambda cell: -self.expected(cell)) if self._longest_first else [*self._left]
-        for cell in order:
+        for cell in sorted(self._left, key=self._place):
             if cell.path.exists():
                 self._left.remove(cell)
             elif is_held(claim_of(cell.path)):
@@ -79,6 +80,9 @@ class CellsLeft:
             else:
                 return None
         return None
+
+    def _place(self, cell: Cell) -> tuple[int, float]:
+        return cell.seed, -self.expected(cell) if self._longest_first else 0.0
 
     def put_back(self, cell: Cell) -> None:
         """Another process was quicker, or its process died."""

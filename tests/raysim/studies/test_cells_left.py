@@ -48,3 +48,19 @@ def test_the_longest_cells_go_first_and_what_was_measured_counts(tmp_path: Path)
     assert second is not None and second.name == "FedAvg / seed 0"
     in_order = CellsLeft(cells, longest_first=False)
     assert in_order.take() is cells[0]
+
+
+@pytest.mark.parametrize("longest_first", [True, False])
+def test_all_rows_have_a_seed_before_one_has_the_next(tmp_path: Path, longest_first: bool) -> None:
+    """Also where a row turned out to take longer, and where a seed was there before."""
+    path = made(tmp_path, 2)
+    path.write_text(path.read_text().replace("seeds: [0]", "seeds: [5, 1, 3]"), encoding="utf-8")
+    cells = [cell for cell in study_file.read(path).cells() if (cell.row, cell.seed) != ("FedAvg", 1)]
+    left = CellsLeft(cells, longest_first=longest_first)
+    taken = []
+    while len(left):
+        cell = left.take()
+        assert cell is not None
+        taken.append((cell.seed, cell.row))
+        left.took(cell, 9.0 if cell.row == "FedAvg" else 1.0)
+    assert sorted(taken, key=lambda one: one[0]) == taken and taken[0] == (1, "FedProx") and len(taken) == 5
