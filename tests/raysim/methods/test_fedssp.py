@@ -15,11 +15,12 @@ from raysim.client_side.worker import ClientState
 from raysim.config.run_config import build, default_config
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
-from raysim.method import Message, Update, Updates
+from raysim.method import ClientTask, Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, Regularizer, Server, preference_step
 from raysim.running.simulation import run
 from raysim.storage import pytree
-from raysim.workloads.federated_data import Batch
+from raysim.workloads.arrays.array_samples import ArraySamples
+from raysim.workloads.federated_data import Batch, ClientData
 from raysim.workloads.models.classifier import Classifier, WithPreference
 from tests.raysim.methods.by_hand import context
 
@@ -100,6 +101,24 @@ def test_the_preference_follows_plain_sgd() -> None:
     probability = torch.softmax(torch.tensor([2.5, 3.5]), 0)
     step(model)
     expected = torch.tensor([0.5, -0.5]) - 0.1 * (probability - torch.tensor([1.0, 0.0]))
+    torch.testing.assert_close(model.module.preference.data, expected)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_the_preference_follows_plain_sgd_through_a_client_task(optimizer: str) -> None:
+    """Eight steps of all samples, where nothing else moves: each step is along its own batch's gradient alone."""
+    model = linear_model()
+    x, y = torch.randn(16, 2, generator=torch.Generator().manual_seed(0)), torch.arange(16) % 2
+    samples = ArraySamples(x.numpy(), y.numpy(), "cpu")
+    settings = build([{"method.name": "fedssp", "training.optimizer": optimizer, "training.batch_size": 16}]).training
+    task = ClientTask(0, 1, 0, 8, 0.0, settings, 2)
+    none = np.zeros(0, np.float32)
+    method = FedSSP(preference_rate=0.1)
+    method.train(model, ClientData(0, "a", samples, samples), Message(none, {"mean": none}), model.take_private(), task)
+    expected = torch.tensor([0.5, -0.5])
+    for _ in range(8):
+        probability = torch.softmax(x + expected, 1)
+        expected = expected - 0.1 * (probability - torch.nn.functional.one_hot(y, 2)).mean(0)
     torch.testing.assert_close(model.module.preference.data, expected)
 
 
