@@ -191,14 +191,16 @@ class FolderCheck:
 
         Raises:
             OSError: it cannot be read.
-            ValueError: it is no table.
+            ValueError: it is no table, or its readers, who take its last whole line for the result, would be misled.
         """
-        found: defaultdict[str, list[Texts]] = defaultdict(list)
-        if not is_there(self.path / f"{name}.csv"):
+        found, path = defaultdict[str, list[Texts]](list), self.path / f"{name}.csv"
+        if not is_there(path):
             return found
-        content = read_bytes(self.path / f"{name}.csv")
+        content = read_bytes(path)
         if not self.summary:
             content = content[: content.rfind(b"\n") + 1]  # a kill tears the last line
+        elif not content.endswith(b"\n"):
+            raise ValueError("its last line is not whole")
         reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
         try:
             columns = next(reader, [])
@@ -208,7 +210,10 @@ class FolderCheck:
                 if len(cells) != len(columns):
                     raise ValueError(f"line {reader.line_num} has {len(cells)} cells, line 1 {len(columns)}")
                 row = dict(zip(columns, cells, strict=True))
-                found[row.get("round", "")].append(row)
+                number, last = row.get("round", ""), next(reversed(found), "")
+                if number.isdecimal() and last.isdecimal() and int(number) < int(last):
+                    raise ValueError(f"line {reader.line_num} is of round {number}, behind one of round {last}")
+                found[number].append(row)
         except csv.Error as error:
             raise ValueError(f"line {reader.line_num}: {error}") from error
         return found

@@ -53,6 +53,23 @@ def test_a_table_with_a_summary_that_fits_it(folder: Path, name: str, column: st
     assert differences(folder) == [(f"{name}.csv", number, "its rows are not those of the proof (SHA-256)")]
 
 
+def test_another_round_in_the_place_of_the_last(folder: Path) -> None:
+    """All rows are there, and the readers of a table take its last line for the result."""
+    lines = read(folder / "rounds.csv")
+    lines.append(lines.pop(2))
+    write(folder / "rounds.csv", lines)
+    finish(folder)
+    what = "it cannot be read: line 7 is of round 2, behind one of round 6"
+    assert differences(folder) == [("rounds.csv", None, what)]
+
+
+def test_a_last_line_that_readers_leave_out(folder: Path) -> None:
+    table = folder / "rounds.csv"
+    table.write_bytes(table.read_bytes().removesuffix(b"\n"))
+    finish(folder)
+    assert differences(folder) == [("rounds.csv", None, "it cannot be read: its last line is not whole")]
+
+
 def test_rows_of_a_round_without_a_line(folder: Path) -> None:
     lines = read(folder / "clients.csv")
     lines.append(list(lines[-1]))
