@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -100,7 +100,8 @@ class HuggingFace(OwnTable):
             notes=(note,),
         )
         augment = augmentation(self.augment, shape[1])
-        return ImageFederation(**vars(filled), fill=None, mean=mean, deviation=deviation, augment=augment)
+        given = {field.name: getattr(filled, field.name) for field in fields(filled) if field.init}
+        return ImageFederation(**given, fill=None, mean=mean, deviation=deviation, augment=augment)
 
     def _table_rows(self, read: SavedRows) -> Rows:
         kept = [name for name in read.columns.table.column_names if name not in self.ignore]
