@@ -243,19 +243,12 @@ class Regularizer:
 
 
 def preference_step(model: FlatModel, learning_rate: float) -> Callable[[FlatModel], None]:
-    """Plain SGD on q after each backward pass; whatever trains the rest (AdamW, say) does not touch it.
-
-    Nor does it clear q's gradient, so that the step does: a backward pass adds to what is there.
-    """
-    from raysim.training.optimizers import gradient_of
-
+    """Plain SGD on q after each backward pass; whatever trains the rest (AdamW, say) does not touch it."""
     (preference,) = model.select(lambda name: name == PREFERENCE)
-    gradient_of(preference).zero_()
 
     def step(_: FlatModel) -> None:
-        gradient = gradient_of(preference)
-        preference.data.add_(gradient, alpha=-learning_rate)
-        gradient.zero_()
+        assert preference.grad is not None
+        preference.data.add_(preference.grad, alpha=-learning_rate)
 
     return step
 

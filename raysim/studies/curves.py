@@ -104,7 +104,7 @@ def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> Figu
         lines = {row: points(own, curves) for (row, of), own in runs.items() if of == column}
         labels |= _panel(panel, lines, ranks, curves, unit.factor)
         panel.set(title=column if len(drawn) > 1 else title)
-    panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))
+    panels[0].set_ylabel(unit.heading(curves.measure.column.replace("_", " ")))
     shown = [labels[row] for row in ranks], [*ranks]
     if len(ranks) > INSIDE:
         figure.legend(*shown, loc="outside right center", frameon=False)

@@ -83,8 +83,9 @@ def train_epochs(  # noqa: PLR0913 - the one training loop: what methods change 
         gradient_at: moves ``model.parameters``, from the mini-batch's gradient in ``model.gradient`` say, to the point
             at which the gradient of the step is then taken, on the same mini-batch: a second pass. Parameters, and
             BatchNorm's statistics after the first pass, are put back before ``add_gradient`` and the step.
-        trains: which parameters are optimized, by name; the others stay as they are (their gradient is ignored), and so
-            do those that the model has frozen (``requires_grad_(False)``).
+        trains: which parameters are optimized, by name; the others stay as they are (their gradient, of this mini-batch
+            alone, is there for ``add_gradient`` to read), and so do those that the model has frozen
+            (``requires_grad_(False)``).
         phase: which of several trainings of a client task it is, and what is called before its epochs.
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
@@ -119,10 +120,10 @@ def train_epochs(  # noqa: PLR0913 - the one training loop: what methods change 
             for batch in epoch_batches(samples, task, generator):
                 if memory == "batch":
                     chosen = made()
-                if gradient_at is None:
-                    chosen.clear()
-                else:
+                if changes:
                     model.gradient.zero_()  # of parameters that are not trained, too: it may be read
+                else:
+                    chosen.clear()
                 value = backward(model, batch, task, loss) if private is None else private.backward(batch)
                 if gradient_at is not None:
                     _move_gradient(model, batch, task, loss, gradient_at)

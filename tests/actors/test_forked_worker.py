@@ -93,7 +93,7 @@ def test_a_forked_worker_is_as_one_that_starts_by_itself(served: Served) -> None
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
     forked = served.asked("--worker-id=7", before=before)
-    alone = served.asked("--worker-id=7", before=before, **{SOCKET: "nobody-listens-here"})
+    alone = served.asked("--worker-id=7", before=before, **{SOCKET: "no-server-here"})
     assert (forked.pop("numpy"), alone.pop("numpy")) == (True, False)
     for facts in (forked, alone):
         facts["environment"].pop(SOCKET)
@@ -156,5 +156,5 @@ def test_a_name_that_another_user_has_taken_is_not_trusted(served: Served, monke
 
 
 def test_without_a_server_no_worker_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SOCKET, "nobody-listens-here")
+    monkeypatch.setenv(SOCKET, "no-server-here")
     assert not forked_worker.is_forked("ray.py")

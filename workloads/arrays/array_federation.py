@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class OwnCache(dict[tuple[str, bool], Samples]):
-    """What a process made for itself: pickled, it is empty."""
+    """A cache that stays in its process: pickled, it is empty."""
 
     def __reduce__(self) -> tuple[type[OwnCache], tuple[()]]:
         return OwnCache, ()

@@ -1,4 +1,4 @@
-"""What a worker keeps: parts of models that clients do not share, their data, and an evaluation that holds for all."""
+"""A worker keeps parts of models that clients do not share, their data, and an evaluation that holds for all."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 
 import raysim
 from raysim import columns
+from raysim.columns import Column
 from raysim.errors import ConfigError
 from raysim.results import measures
 from raysim.results.result import comparable
@@ -52,6 +53,13 @@ def test_the_average_is_of_all_rounds_that_were_judged_and_the_spread_of_the_las
     assert value(frame, "average_loss") == pytest.approx(0.4)
     assert value(frame.iloc[:1], "spread_accuracy") is None
     assert measures.find("spread_accuracy").best == "smallest" and measures.find("tail_accuracy").best == "largest"
+
+
+def test_a_column_of_a_method_may_begin_like_a_prefix() -> None:
+    own = {"gap": Column("plain", "smallest")}
+    found = measures.find("average_gap", own)
+    assert found.of(pd.DataFrame({"average_gap": [2.0, 4.0, None]})) == 4.0
+    assert found.of(pd.DataFrame({"gap": [2.0, 4.0, None]})) == 3.0
 
 
 @pytest.mark.parametrize("name", ["auc", "best_auc", "validated_accuracy", "tail_auc", "spread_auc", "average_auc"])

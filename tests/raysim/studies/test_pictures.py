@@ -105,11 +105,12 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path
 
 def test_a_row_keeps_its_color_where_another_is_missing(tmp_path: Path) -> None:
     """A row of one column alone; a column without a finished cell has no panel."""
-    read = study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: round}")
+    read = study_of(tmp_path, "curves: {path: b.png, measure: spread_accuracy, against: round}")
     table = pd.DataFrame({"round": [1, 2], "accuracy": [0.2, 0.4], "bytes_up": [1, 1], "bytes_down": [1, 1]})
     runs = {("FedAvg", "MLP"): [table], ("Strong prox", "MLP"): [table], ("Strong prox", "Logistic"): [table]}
     assert read.curves is not None
     figure = curves.draw(read.curves, runs, ["MLP", "Logistic", "CNN"], "title")
+    assert figure.axes[0].get_ylabel() == "accuracy (%)"
     first, second = ([line.get_color() for line in panel.lines] for panel in figure.axes)
     assert len(first) == 2 and second == first[1:]
     legend = figure.axes[-1].get_legend()
