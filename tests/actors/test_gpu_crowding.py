@@ -15,6 +15,7 @@ import torch
 from ray import cloudpickle
 
 from raysim.actors.capacity import Placement
+from raysim.actors.own_ray import state
 from raysim.actors.pool import RayPool
 from raysim.client_side.device import run_task
 from raysim.errors import GpuMemoryError, RaysimError
@@ -41,8 +42,9 @@ def take_part(folder: str, most: int) -> None:
     first = not seen.exists()
     deadline = time.monotonic() + (60 if first else 0.05)
     while time.monotonic() < deadline and not (first and seen.exists()):
-        # Who was killed at work has left its sign.
-        if sum(Path("/proc", path.name).exists() for path in Path(folder).iterdir()) > most:
+        # A process that was killed at work has left its sign; until its parent asks for it, it is a zombie.
+        others = [int(path.name) for path in Path(folder).iterdir() if path.name.isdecimal()]
+        if sum(state(number) not in ("", "Z") for number in others) > most:
             seen.touch()
             raise torch.OutOfMemoryError(TORCHS_WORDS)
         time.sleep(0.01)
