@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns
 from raysim.config.privacy import NEIGHBORS
-from raysim.config.run_config import RunConfig, to_dict
+from raysim.config.run_config import RunConfig, flatten, to_dict
 from raysim.results.costs import costs_to_accuracies
 from raysim.schedule import planned_intervals
 from raysim.workloads.federated_data import objective_of
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from raysim.storage.run_folder import RunFolder
     from raysim.workloads.federated_data import Federation
 
+OF_THE_DATA = ("synthetic", "clients", "model_values")
+"""Values of the summary that only the data and the model give."""
+
 
 def conclude(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:
     """Write the Parquet tables and summary.json; curve and page are drawn by the launching process.
@@ -25,23 +28,31 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     Args:
         folder: its folder, with the tables of all rounds.
     """
-    plain, planned = to_dict(config), len(planned_intervals(config))
     rounds = folder.rounds()
     summary: dict[str, Any] = {
-        "method": plain["method"]["name"],
-        "workload": plain["workload"]["name"],
-        "synthetic": federation.synthetic,
-        "seed": config.seed,
-        "clients": federation.clients,
-        "model_values": values,
-        **({"planned_rounds": planned} if len(rounds) < planned else {}),
+        **of_settings(flatten(to_dict(config)), rounds, len(planned_intervals(config))),
+        **dict(zip(OF_THE_DATA, (federation.synthetic, federation.clients, values), strict=True)),
         **of_rounds(rounds, [name for name in objective_of(federation).columns if not columns.is_known(name)]),
     }
-    if "epsilon" in rounds:
-        summary |= {"delta": config.privacy.delta, NEIGHBORS: rounds[NEIGHBORS].iloc[-1]}
     if folder.proof.head:
         summary["proof"] = folder.proof.mark()["head"]
     folder.finish(summary, rounds)
+
+
+def of_settings(settings: Mapping[str, Any], rounds: DataFrame, planned: int | None) -> dict[str, Any]:
+    """The part of the summary that follows from the settings.
+
+    Args:
+        settings: by their names, such as ``method.name``.
+        rounds: the table of rounds.
+        planned: how many rounds they ask for; None: not known.
+    """
+    found = {"method": settings["method.name"], "workload": settings["workload.name"], "seed": settings["seed"]}
+    if planned is not None and len(rounds) < planned:
+        found["planned_rounds"] = planned
+    if "epsilon" in rounds:
+        found |= {"delta": settings["privacy.delta"], NEIGHBORS: rounds[NEIGHBORS].iloc[-1]}
+    return found
 
 
 def of_rounds(rounds: DataFrame, metrics: Iterable[str]) -> dict[str, Any]:

@@ -1,15 +1,61 @@
-"""Files of a run that are made of its tables: whether their values agree."""
+"""Files of a run that are made of its settings and tables: whether their values agree."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from raysim import columns
+from raysim.driver.summary import OF_THE_DATA, of_rounds, of_settings
+from raysim.verification.verdict import Difference
 from raysim.workloads.files.parquet_files import read_parquet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+SUMMARY = "summary.json"
+
+
+def summary_differences(
+    summary: Mapping[str, Any], settings: Mapping[str, Any], rounds: DataFrame, planned: int | None
+) -> Iterator[Difference]:
+    """Values of summary.json that settings and tables do not give, but for those that only the data could.
+
+    Args:
+        settings: the run's, by their names, from its proof.
+        rounds: the table of rounds.
+        planned: how many rounds the settings ask for; None where only a user's own code could say.
+    """
+    metrics = [name for name in summary if name in rounds and not columns.is_known(name)]
+    expected = {**of_settings(settings, rounds, planned), **of_rounds(rounds, metrics)}
+    for name, value in expected.items():
+        if name != "seconds" and not agree(summary.get(name), value):
+            yield Difference(SUMMARY, f"{summary.get(name)!r}, and {value!r} by settings and tables", item=name)
+    unclear = {"planned_rounds"} if planned is None else set()
+    for name in sorted(summary.keys() - expected.keys() - unclear - {"seconds", "proof", *OF_THE_DATA}):
+        yield Difference(SUMMARY, "no run writes it there", item=name)
+
+
+def data_differences(summary: Mapping[str, Any], again: Mapping[str, Any]) -> Iterator[Difference]:
+    """The values of summary.json that only data and model give, beside those of a run that was computed again.
+
+    Args:
+        summary: empty of a run that has not ended.
+        again: the summary of the new computation.
+    """
+    for name in OF_THE_DATA if summary and again else ():
+        if summary.get(name) != again.get(name):
+            yield Difference(SUMMARY, f"{summary.get(name)!r}, and {again.get(name)!r} computed again", item=name)
+
+
+def planned_rounds(settings: Mapping[str, Any]) -> int | None:
+    """How many rounds settings ask for; None for a method of a user's own, whose code alone could say."""
+    if ":" in str(settings.get("method.name", "")) and settings.get("schedule.intervals") != "fixed":
+        return None
+    epochs, interval = int(settings.get("schedule.epochs") or 0), int(settings.get("schedule.local_epochs") or 1)
+    return epochs // interval if epochs else int(settings.get("schedule.rounds") or 0)
 
 
 def agree(stored: object, value: object) -> bool:

@@ -12,10 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from raysim import columns
 from raysim.config import earlier_names
 from raysim.config.config_file import CONFIG_NAME, check_seal, read_config_file
-from raysim.driver.summary import of_rounds
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.results.model_file import MODEL_NAME
 from raysim.storage import checkpoint
@@ -29,7 +27,7 @@ from raysim.storage.run_record import read_summary
 from raysim.storage.state_digest import digest_of_digests
 from raysim.units import counted
 from raysim.verification.chain import is_chain, told
-from raysim.verification.derived_files import agree, same
+from raysim.verification.derived_files import SUMMARY, planned_rounds, same, summary_differences
 from raysim.verification.verdict import Difference, Verdict
 
 Texts = Mapping[str, str]
@@ -58,6 +56,8 @@ class FolderCheck:
         """The lines of rounds, by round."""
         self.clients: dict[int, Mapping[int, str]] = {}
         """Digests of the clients' states in each checkpoint, by its round; known once all was checked."""
+        self.planned: int | None = None
+        """How many rounds the settings ask for, where that fits the proof; known as the clients' states are."""
 
     @classmethod
     def whole(cls, path: Path) -> FolderCheck:
@@ -94,7 +94,7 @@ class FolderCheck:
             found.differences += told(f"{name}.csv", partial(self._table, name))
         found.differences += told("checkpoints", self._checkpoints)
         found.differences += told(MODEL_NAME, self._model)
-        found.differences += told("summary.json", self._derived)
+        found.differences += told(SUMMARY, self._derived)
         found.differences.sort(key=lambda difference: difference.round or 0)
         return found
 
@@ -146,13 +146,11 @@ class FolderCheck:
                 yield Difference(CONFIG_NAME, f"{given[name]!r}, and {value!r} in the proof", item=name)
             elif name not in given and " " not in name:  # "SHA-256 of devices.trace" is no setting
                 yield Difference(CONFIG_NAME, f"it is missing; {value!r} in the proof", item=name)
-        epochs, interval = int(given.get("schedule.epochs") or 0), int(given.get("schedule.local_epochs") or 1)
-        planned = epochs // interval if epochs else int(given.get("schedule.rounds") or 0)
         early = bool(self.settings.get("evaluation.patience")) or self.settings.get("evaluation.stop_at") is not None
-        done = len(self.rounds)
-        # How many rounds a method of a user's own makes of them only its code could say.
-        own = ":" in str(given.get("method.name", "")) and given.get("schedule.intervals") != "fixed"
-        if self.summary and not own and done != planned and not (early and done < planned):
+        done, planned = len(self.rounds), planned_rounds(given)
+        if not self.summary or planned in (None, done) or (early and done < planned):
+            self.planned = planned
+        else:
             yield Difference(CONFIG_NAME, f"{counted(planned, 'round')} planned, and the run ended after {done}")
         self.verdict.checked.append(counted(done, "round"))
 
@@ -284,17 +282,14 @@ class FolderCheck:
         if not self.end:
             yield Difference(PROOF_NAME, "the run has a summary, and the proof no line of its end")
         if self.summary.get("proof") != self.verdict.head:
-            yield Difference("summary.json", "its proof is another head than that of the chain")
+            yield Difference(SUMMARY, "its proof is another head than that of the chain")
         try:
             frames = {"rounds": self.folder.rounds(), "clients": self.folder.clients()}
         except ResultsError as error:
             yield Difference("rounds.csv", str(error))
             return
-        metrics = [name for name in self.summary if name in frames["rounds"] and not columns.is_known(name)]
-        for name, value in of_rounds(frames["rounds"], metrics).items():
-            if name != "seconds" and not agree(self.summary.get(name), value):
-                yield Difference("summary.json", f"{self.summary.get(name)!r}, and {value!r} by rounds.csv", item=name)
+        yield from summary_differences(self.summary, self.settings, frames["rounds"], self.planned)
         for name, frame in frames.items():
             if not same(self.path / f"{name}.parquet", frame):
                 yield Difference(f"{name}.parquet", f"it does not hold what {name}.csv does")
-        self.verdict.checked.append("summary.json")
+        self.verdict.checked.append(SUMMARY)

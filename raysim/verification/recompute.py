@@ -18,7 +18,9 @@ from raysim.running.simulation import execute
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.origin import ORIGIN_NAME, kept_checkpoints
 from raysim.storage.proof_file import PROOF_NAME
+from raysim.storage.run_record import read_summary
 from raysim.units import counted
+from raysim.verification.derived_files import data_differences
 from raysim.verification.differences import first_difference
 from raysim.verification.distances import round_distances
 from raysim.verification.folder_check import FolderCheck
@@ -82,6 +84,8 @@ def again(
                 return
         if tolerance:
             check.verdict.distances += round_distances(check, folder, range(start + 1, last + 1))
+        if whole:
+            check.verdict.differences += data_differences(check.summary, read_summary(folder))
         if start == 0 and last > 1 and not whole:
             check.verdict.notes.append(f"no checkpoint before round {min(wanted)} is kept: computed from the start")
         shutil.rmtree(folder)

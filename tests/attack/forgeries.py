@@ -18,7 +18,7 @@ from typing import Any
 
 from raysim.columns import is_timing
 from raysim.config.config_file import sealed
-from raysim.driver.summary import of_rounds
+from raysim.driver.summary import of_rounds, of_settings
 from raysim.storage.proof_file import PROOF_NAME, ProofFile, read_proof
 from raysim.storage.row_digest import cells_digest
 from raysim.storage.run_folder import RunFolder
@@ -76,7 +76,8 @@ def made_anew(folder: Path) -> None:
         with_checksum(path, manifest)
     run = RunFolder(folder)
     summary = json.loads((folder / "summary.json").read_text())
-    summary |= {**of_rounds(run.rounds(), []), "proof": chain.head, "seconds": summary["seconds"]}
+    summary |= {**of_settings(contents[0]["settings"], run.rounds(), None), **of_rounds(run.rounds(), [])}
+    summary |= {"proof": chain.head, "seconds": summary["seconds"]}
     run.finish(summary)
 
 

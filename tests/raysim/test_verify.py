@@ -125,6 +125,16 @@ def test_a_state_that_was_forged_is_named_by_tensor(
     assert any(each["where"] == "server" and "units in the last place" in each["what"] for each in found)
 
 
+@pytest.mark.parametrize(("name", "value"), [("synthetic", True), ("clients", 100), ("model_values", 7)])
+def test_what_the_summary_says_of_data_and_model_is_computed_again(
+    folder: Path, name: str, value: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps(summary | {name: value}))
+    assert main([str(folder)]) == 0 and main([str(folder), "--all"]) == 1
+    assert f"summary.json ({name}): {value}, and {summary[name]} computed again" in capsys.readouterr().out
+
+
 def test_a_run_that_was_stopped_is_checked_as_far_as_it_went(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from raysim.config.config_file import sealed
-from raysim.driver.summary import of_rounds
+from raysim.driver.summary import OF_THE_DATA, of_rounds, of_settings
 from raysim.running.simulation import run
 from raysim.storage.proof_file import ProofFile
 from raysim.storage.run_folder import RunFolder
@@ -156,7 +156,25 @@ def test_a_summary_of_another_chain(folder: Path) -> None:
     assert differences(folder) == [("summary.json", None, what)]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("method", "fedavg", "'fedavg', and 'local' by settings and tables"),
+        ("workload", "mnist", "'mnist', and 'digits' by settings and tables"),
+        ("seed", 3, "3, and 0 by settings and tables"),
+        ("auc", 0.99, "no run writes it there"),
+        ("planned_rounds", 9, "no run writes it there"),
+    ],
+)
+def test_a_summary_of_something_else(folder: Path, name: str, value: object, what: str) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps(summary | {name: value}))
+    assert differences(folder) == [("summary.json", None, what)]
+
+
 def finish(folder: Path) -> None:
     """Let the summary and the Parquet files fit the tables."""
-    made = RunFolder(folder)
-    made.finish(json.loads((folder / "summary.json").read_text()) | of_rounds(made.rounds(), []))
+    made, check = RunFolder(folder), FolderCheck(folder)
+    check.read()
+    kept = {name: check.summary[name] for name in (*OF_THE_DATA, "proof")}
+    made.finish({**kept, **of_settings(check.settings, made.rounds(), 6), **of_rounds(made.rounds(), [])})
