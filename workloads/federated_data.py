@@ -52,7 +52,7 @@ class InputSpec:
 
 @dataclass
 class Batch:
-    """A mini-batch of B inputs and their labels, not to be written to."""
+    """A mini-batch of B inputs and their labels; graphs among the inputs are not to be written to."""
 
     x: Any
     """Images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs, nodes:

@@ -1,8 +1,8 @@
 """Trains one client twice before the first round: code of a user's own must give the same bits again.
 
 Global generators of Python, NumPy and torch are seeded for each client task. What still differs (the time, threads, a
-generator of its own, an attribute that ``forward`` changes) would make results depend on retries and on which clients
-an actor has served before.
+generator of its own, an attribute that ``forward`` changes, a graph that it writes to) would make results depend on
+retries and on which clients an actor has served before.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
     from raysim.engine.rounds import Rounds
+    from raysim.workloads.federated_data import Samples
 
 
 def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
@@ -73,8 +74,8 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
         raise ConfigError(
             f"client {name} was trained and judged twice from the same values, and {found}. Code that was given "
             "depends on more than its arguments and Python's, NumPy's and torch's global random numbers: on the time, "
-            "threads, a generator of its own, or an attribute that it changes. Mend that; or set engine.repeat_check "
-            "to never, and the run cannot be repeated."
+            "threads, a generator of its own, an attribute that it changes, or a graph that it writes to. Mend that; "
+            "or set engine.repeat_check to never, and the run cannot be repeated."
         )
     note(
         f"client {name} was trained twice with the same bits, in {seconds:.2g} s (--engine.repeat_check never: not so)"
@@ -126,11 +127,17 @@ class TrainTwice:
         found |= {f"{what}{name}": leaf for what, part in parts.items() for name, leaf in pytree.leaves(part)}
         pytree.check(update.metrics)  # what raises here is said in the first round
         found |= update.metrics
-        size = min(worker.federation.global_test_size, worker.config.evaluation.batch_size)
-        test = worker.global_test(0, size) if size else worker.data(client).test
-        judged = worker.judged(client, model, test)
+        judged = {f"{part} samples": worker.judged(client, model, samples) for part, samples in self._judged(worker)}
         names = [name for name in worker.objective.columns if name != "balanced_accuracy"]
-        return found | {f"{name} on test samples": judged.figure(name) for name in names}
+        return found | {f"{name} on {part}": sums.figure(name) for part, sums in judged.items() for name in names}
+
+    def _judged(self, worker: Worker) -> Iterator[tuple[str, Samples]]:
+        """Samples of each kind that a model may be judged on, by the name of the kind."""
+        data = worker.data(self.task.client)
+        size = min(worker.federation.global_test_size, worker.config.evaluation.batch_size)
+        yield "test", worker.global_test(0, size) if size else data.test
+        yield "validation", data.validation
+        yield "training", data.train
 
 
 def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:

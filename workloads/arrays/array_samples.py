@@ -20,6 +20,7 @@ WHOLE_SET_BYTES = 64 * 2**20
 class ArraySamples:
     """Inputs [N, ...] and labels [N, ...], both owned by the caller's copy, handed out in mini-batches.
 
+    A batch is memory of its own: a model or a loss that writes to it changes no sample.
     Numbers with a fraction come as float32, all others (tokens, categories, bytes) as int64, inputs and labels alike.
     With ``rows`` the inputs are a large array, mapped from a file say, of which sample j is ``inputs[rows[j]]``: they
     stay where they are, and each batch alone is copied and brought to the device.
@@ -58,7 +59,7 @@ class ArraySamples:
             return
         if len(bounds) == 1 and self._whole is not None:
             # All samples make one batch: in which order changes nothing but the rounding of their sums.
-            yield Batch(self._shown(self._whole).detach(), self._labels)
+            yield self._batch(slice(None))
             return
         order = torch.randperm(len(self), generator=generator, device=generator.device).to(self._labels.device)
         for start, stop in bounds:
@@ -66,16 +67,16 @@ class ArraySamples:
 
     def _batch(self, chosen: slice | torch.Tensor, generator: torch.Generator | None = None) -> Batch:
         if self._whole is not None:
-            return Batch(self._shown(self._whole[chosen]), self._labels[chosen])
+            return Batch(self._shown(_copy(self._whole, chosen)), _copy(self._labels, chosen))
         raw = self._chosen(chosen)
         if self.varies and generator is not None:
             raw = self._varied(raw, generator)
-        return Batch(self._shown(self._converted(raw)), self._labels[chosen])
+        return Batch(self._shown(self._converted(raw)), _copy(self._labels, chosen))
 
     def _chosen(self, chosen: slice | torch.Tensor) -> torch.Tensor:
         """Inputs as they are stored, on the device."""
         if self._rows is None:
-            return self._raw[chosen]
+            return _copy(self._raw, chosen)
         rows = self._rows[chosen if isinstance(chosen, slice) else chosen.cpu()]
         return self._raw[rows].to(self._labels.device)
 
@@ -95,6 +96,12 @@ class ArraySamples:
 def usual_type(values: torch.Tensor) -> torch.Tensor:
     """As float32 if they are numbers with a fraction, else as int64; the tensor itself if it is that already."""
     return values.to(torch.float32 if values.is_floating_point() else torch.int64)
+
+
+def _copy(values: torch.Tensor, chosen: slice | torch.Tensor) -> torch.Tensor:
+    """The chosen rows, in memory of their own."""
+    rows = values[chosen]
+    return rows.clone() if isinstance(chosen, slice) else rows
 
 
 def _read_only(inputs: NDArray[Any]) -> torch.Tensor:

@@ -14,6 +14,8 @@ import torch
 import raysim
 from raysim.errors import ConfigError
 from tests.own_data import QUICK, Net, seeded, three_clients
+from tests.own_graphs import Net as GraphNet
+from tests.own_graphs import graphs
 from tests.watch import Watch
 
 
@@ -32,6 +34,25 @@ class Counting(Net):
 
 OWN = np.random.default_rng(0)
 ONES = itertools.count()
+
+
+class Rescaling(Net):
+    """May write to its input."""
+
+    def __init__(self, in_place: bool = True) -> None:
+        super().__init__()
+        self.in_place = in_place
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.mul_(2) if self.in_place else x * 2)
+
+
+class RescalingGraphs(GraphNet):
+    """Writes to its graphs."""
+
+    def forward(self, batch: Any) -> torch.Tensor:
+        batch.x.mul_(2)
+        return super().forward(batch)
 
 
 def noisy_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -84,6 +105,24 @@ def test_it_changes_no_bit(tmp_path: Path) -> None:
         run(tmp_path / each, engine=QUICK["engine"] | {"repeat_check": each}) for each in ("given", "never")
     )
     assert checked.rounds["loss"].tolist() == unchecked.rounds["loss"].tolist()
+
+
+@pytest.mark.parametrize("batch_size", [7, 1000])
+def test_a_model_may_write_to_its_batch(batch_size: int, tmp_path: Path) -> None:
+    """As in a plain loop over a DataLoader, whose batches are copies."""
+    given = {"validation_share": 0.2, "test_share": 0.2, "training": {"batch_size": batch_size}}
+    networks = [Rescaling(), Rescaling(in_place=False)]
+    networks[1].load_state_dict(networks[0].state_dict())
+    losses = [
+        run(tmp_path / str(number), model=network, **given).rounds["loss"].tolist()
+        for number, network in enumerate(networks)
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_a_model_that_writes_to_its_graphs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(raysim.RaysimError, match="or a graph that it writes to"):
+        run(tmp_path / "run", model=RescalingGraphs(), clients=[graphs(20), graphs(20)])
 
 
 def test_the_option_has_three_values() -> None:

@@ -84,3 +84,23 @@ def test_a_common_test_set_is_one_object_in_a_process_and_in_no_pickle() -> None
     assert not sent._common_tests and values(sent.client(0, "cpu").test) == values(first)
     cut_off = build("float64")
     assert cut_off.client(0, "cpu").test is not cut_off.client(0, "cpu").test
+
+
+@pytest.mark.parametrize("whole", [0, array_samples.WHOLE_SET_BYTES])
+@pytest.mark.parametrize("stored", ["float32", "int64"])
+@pytest.mark.parametrize("size", [3, 100])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_model_may_write_to_its_batches(
+    stored: str, whole: int, size: int, shuffled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_samples, "WHOLE_SET_BYTES", whole)
+    federation = build(stored)
+    data = federation.client(0, "cpu")
+    for samples in (data.train, data.test, federation.global_test(0, TESTS, "cpu")):
+        expected = [(batch.x.clone(), batch.y.clone()) for batch in samples.batches(100)]
+        for batch in samples.batches(size, torch.Generator().manual_seed(0) if shuffled else None):
+            batch.x.mul_(2)
+            batch.y.sub_(1)
+        (x, y), *more = expected
+        (batch,) = samples.batches(100)
+        assert not more and torch.equal(x, batch.x) and torch.equal(y, batch.y)

@@ -56,11 +56,15 @@ def test_batches_for_models_that_flatten_them_are_contiguous(
             assert one.x.is_contiguous() and torch.equal(one.x, other.x) and torch.equal(one.y, other.y)
 
 
-def test_a_single_batch_is_not_shuffled_and_not_copied() -> None:
+def test_a_single_batch_is_not_shuffled_and_a_copy() -> None:
     data = build()
     (batch,) = data.batches(21, seeded())
     assert batch.y.tolist() == list(range(21)) and data._whole is not None
-    assert batch.x.data_ptr() == data._whole.data_ptr()
+    assert (
+        torch.equal(batch.x, data._whole.permute(0, 3, 1, 2))
+        and batch.x.stride() == data._whole.permute(0, 3, 1, 2).stride()
+    )
+    assert batch.x.data_ptr() != data._whole.data_ptr()
     assert len({tuple(next(iter(data.batches(15, seeded(seed)))).y.tolist()) for seed in (1, 2)}) == 2
 
 
