@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 Figure = Callable[[Any, Any], Any]
-"""(outputs, labels) of a mini-batch -> one number for each of its samples [B], or their mean."""
+"""(outputs, labels) of a mini-batch -> one number for each of its samples [B], or their mean. Of a regression the
+outputs are in the labels' shape."""
 Margin = Literal["l2", "log", "softmax_log"]
 Kind = Literal["classification", "sequences", "multilabel", "regression"]
 
@@ -58,6 +59,7 @@ class Objective:
 
     def mean_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The loss of a mini-batch, a scalar."""
+        outputs = self.like_labels(outputs, labels)
         if self.loss is not None:
             value: Tensor = self.loss(outputs, labels)
             return value if value.ndim == 0 else value.mean()
@@ -69,12 +71,23 @@ class Objective:
 
         The loss of the kind is in double precision.
         """
+        outputs = self.like_labels(outputs, labels)
         if self.loss is not None:
             losses: Tensor = self.loss(outputs, labels)
         else:
             losses = self._own_loss(outputs.double(), labels, "none").view_as(labels)
         metrics = {name: metric(outputs, labels) for name, metric in self.metrics.items()}
         return {"loss": losses, **self._own(outputs, labels), **metrics}
+
+    def like_labels(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Outputs as losses and metrics get them: of a regression in the labels' shape, [B] in the place of [B, 1].
+
+        Else ``outputs - labels`` would be [B, B]. WorkloadError for outputs of another number.
+        """
+        if self.kind != "regression":
+            return outputs
+        self.check(outputs, labels, 0)
+        return outputs.reshape(labels.shape)
 
     def _own_loss(self, outputs: Tensor, labels: Tensor, reduction: Literal["mean", "none"]) -> Tensor:
         """The loss of the kind: a scalar, or one for each entry of the labels, in the outputs' precision."""
@@ -86,7 +99,7 @@ class Objective:
             return functional.cross_entropy(outputs.flatten(0, 1), labels.flatten(), reduction=reduction)
         if self.kind == "multilabel":
             return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), reduction=reduction)
-        return functional.mse_loss(outputs.reshape(labels.shape), labels, reduction=reduction)
+        return functional.mse_loss(outputs, labels, reduction=reduction)
 
     def _own(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
         if self.kind == "sequences":
@@ -94,7 +107,7 @@ class Objective:
         if self.kind == "multilabel":
             return {"label_accuracy": ((outputs > 0) == (labels > 0)).double()}
         if self.kind == "regression":
-            return {"absolute_error": (outputs.double().reshape(labels.shape) - labels.double()).abs()}
+            return {"absolute_error": (outputs.double() - labels.double()).abs()}
         return {}
 
     def check(self, outputs: Any, labels: Tensor, classes: int) -> None:

@@ -61,7 +61,7 @@ def test_every_kind_has_its_own_figures() -> None:
 
 @pytest.mark.parametrize("kind", LOSSES)
 def test_sums_do_not_depend_on_batches_or_order(kind: Kind) -> None:
-    metrics = {"largest": lambda outputs, labels: outputs.flatten(1).max(dim=1).values}
+    metrics = {"largest": lambda outputs, labels: outputs.reshape(len(labels), -1).max(dim=1).values}
     whole, single = judged(kind, metrics=metrics), judged(kind, size=1, metrics=metrics)
     assert whole == single and whole.samples == 2
     assert (single + whole).figure("largest") == whole.figure("largest")
@@ -70,13 +70,25 @@ def test_sums_do_not_depend_on_batches_or_order(kind: Kind) -> None:
 
 def test_a_loss_of_ones_own_may_be_of_samples_or_of_the_batch() -> None:
     def each(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return (outputs[:, 0] - labels).abs()
+        return (outputs - labels).abs()
 
     for loss in (each, lambda outputs, labels: each(outputs, labels).mean()):
         assert judged("regression", loss=loss).loss == 1.25
         assert Objective("regression", loss).mean_loss(OUTPUTS["regression"], LABELS["regression"]).item() == 1.25
     with pytest.raises(WorkloadError, match=r"loss: shape \(3,\) for 2 samples"):
         judged("regression", loss=lambda outputs, labels: torch.zeros(3))
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_outputs_of_a_regression_reach_a_loss_in_the_shape_of_the_labels(shape: tuple[int, ...]) -> None:
+    """Not broadcast to all pairs of a sample's output and another's label, whose mean square would be 10.375."""
+    outputs, labels = OUTPUTS["regression"].reshape(shape), LABELS["regression"]
+    own = Objective("regression", torch.nn.functional.mse_loss, {"bias": lambda found, wanted: found - wanted})
+    assert own.mean_loss(outputs, labels).item() == (4.0 + 0.25) / 2
+    assert own.mean_loss(outputs.flatten()[:, None], labels[:, None]).item() == (4.0 + 0.25) / 2
+    assert own.figures(outputs, labels)["bias"].tolist() == [-2.0, 0.5]
+    with pytest.raises(WorkloadError, match=r"outputs of shape \(2, 2\) for labels of shape \(2,\)"):
+        own.mean_loss(torch.zeros(2, 2), labels)
 
 
 def test_outputs_of_another_shape_are_refused() -> None:

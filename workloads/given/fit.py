@@ -35,13 +35,13 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
         count = int(shape[-1]) if isinstance(shape, tuple) and len(shape) > 1 else 1
         objective = Objective(kind, federation.objective.loss, federation.objective.metrics)
         classes = count if kind in ("classification", "sequences") else 0
-        if objective.loss is None and shape not in objective.shapes(tuple(batch.y.shape), classes):
+        if shape not in objective.shapes(tuple(batch.y.shape), classes):
             raise WorkloadError(
                 f"the model gives {shape} for {what} with labels {tuple(batch.y.shape)}; {kind} asks for "
                 f"{_wanted(kind, tuple(batch.y.shape))}{_hint(federation, shape)}"
             )
         check_labels(federation, kind, count)
-        _try_functions(objective, outputs, batch.y)
+        _try_functions(objective, objective.like_labels(outputs, batch.y), batch.y)
     return kind, count
 
 
@@ -62,7 +62,7 @@ def fitted_graphs(federation: Federation, module: torch.nn.Module) -> int:
         outputs, shape = _shown(module, batch.x, "graphs", advice)
         if objective.kind == "regression":
             allowed = objective.shapes(tuple(batch.y.shape), 0)
-            if objective.loss is None and shape not in allowed:
+            if shape not in allowed:
                 raise WorkloadError(
                     f"the model gives {shape} for {len(batch)} graphs with {needed} numbers each to be predicted; it "
                     f"must give {' or '.join(map(str, allowed))}"
@@ -72,7 +72,7 @@ def fitted_graphs(federation: Federation, module: torch.nn.Module) -> int:
                 f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
                 f"{needed} outputs, one for each class"
             )
-        _try_functions(objective, outputs, batch.y)
+        _try_functions(objective, objective.like_labels(outputs, batch.y), batch.y)
     return needed if objective.kind == "regression" else int(shape[1])
 
 

@@ -73,10 +73,10 @@ def test_the_task_is_found_learned_and_judged(kind: str, tmp_path: Path, capsys:
 
 def test_a_loss_and_metrics_of_ones_own_are_used_and_kept_by_digest(tmp_path: Path) -> None:
     def pinball(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        error = y - outputs[:, 0]
+        error = y - outputs
         return torch.maximum(0.9 * error, -0.1 * error)
 
-    metrics = {"above": lambda outputs, y: (outputs[:, 0] > y).float()}
+    metrics = {"above": lambda outputs, y: (outputs > y).float()}
     usual = run("regression", tmp_path / "usual", rounds=8)
     found = run("regression", tmp_path / "own", rounds=8, loss=pinball, metrics=metrics, test_share=0.2)
     assert (
