@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 from raysim.errors import ConfigError
+from raysim.traits import SharedTensor
 
 Vector = NDArray[np.float32]
 
@@ -184,9 +185,9 @@ class FlatModel:
             parameter.grad = None
 
     @property
-    def shared_shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the shared tensors, in the order of :attr:`shared`."""
-        return tuple(entry.shape for entry in self.entries if entry.shared)
+    def shared_tensors(self) -> tuple[SharedTensor, ...]:
+        """The shared tensors, in the order of :attr:`shared`."""
+        return tuple(SharedTensor(each.shape, each.trained, each.parameter) for each in self.entries if each.shared)
 
     def last_layers(self, count: int) -> NDArray[np.bool_]:
         """Which shared entries [d] are parameters of the last ``count`` modules that have any of their own."""

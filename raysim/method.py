@@ -29,6 +29,7 @@ from raysim.config.privacy import SamplePrivacy
 from raysim.config.sections import Training
 from raysim.storage import pytree
 from raysim.traits import Shape as Shape
+from raysim.traits import SharedTensor as SharedTensor
 from raysim.traits import Traits as Traits
 from raysim.workloads.federated_data import Batch, ClientData
 from raysim.workloads.objective import CLASSIFICATION, Objective
@@ -197,8 +198,8 @@ class Context:
     """Options of the clients' local training."""
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples, the same that every client task of the round was given."""
-    shapes: tuple[Shape, ...] = ()
-    """Shapes of the shared tensors, in the order of their entries in a shared vector."""
+    tensors: tuple[SharedTensor, ...] = ()
+    """The shared tensors, in the order of their entries in a shared vector."""
     report: Report = field(default_factory=Report, compare=False)
 
 
@@ -224,8 +225,7 @@ class Method(Protocol[ServerState, ClientState]):
         What it holds lies in the flat buffer like all else, ``shared_names`` decides what of it travels, and its
         ``forward`` is the prediction that clients are judged by. It keeps the model's own children, ``body`` and
         ``head``, under their names. Parts that fit one task only (a second head) it names, beside the model's own, in
-        an attribute ``task_specific`` (workloads/models/classifier.py). What it draws at random is the same for all
-        clients, whatever the size of their models.
+        an attribute ``task_specific`` (workloads/models/classifier.py). All clients have the same random values of it.
         """
         return module
 

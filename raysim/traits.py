@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 Shape = tuple[int, ...]
+
+
+class SharedTensor(NamedTuple):
+    """One of the tensors whose entries, one after another, are the shared vector."""
+
+    shape: Shape
+    trained: bool = True
+    """A parameter that is not frozen."""
+    parameter: bool = True
+    """A parameter; else a float buffer, a statistic of BatchNorm."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,8 @@ class Traits:
     objective is refused."""
     node_graphs: bool = False
     """``train`` looks at the graph behind a client's nodes: data of other inputs is refused."""
-    upload_bytes: Callable[[Sequence[Shape]], int] | None = None
-    """Bytes of the change of shared tensors of these shapes on its way to the server; None: 4 for each
-    entry."""
+    upload_bytes: Callable[[Sequence[SharedTensor]], int] | None = None
+    """Bytes of the change of these shared tensors on its way to the server; None: 4 for each entry."""
     extra_bytes: Callable[[Sizes], ExtraBytes] | None = None
     """Bytes sent besides; None: updates have no ``extra``, and all messages are as long as the first.
     Virtual time charges it before any training, and a run says where it was wrong."""
@@ -130,6 +139,8 @@ class Traits:
             return "several"
         return "any" if self.weighted_mean or self.takes_stale else "none"
 
-    def bytes_up(self, shapes: Sequence[Shape]) -> int:
-        """Bytes of the change of shared tensors of these shapes on its way to the server."""
-        return 4 * sum(map(math.prod, shapes)) if self.upload_bytes is None else self.upload_bytes(shapes)
+    def bytes_up(self, tensors: Sequence[SharedTensor]) -> int:
+        """Bytes of the change of these shared tensors on its way to the server."""
+        if self.upload_bytes is not None:
+            return self.upload_bytes(tensors)
+        return 4 * sum(math.prod(tensor.shape) for tensor in tensors)

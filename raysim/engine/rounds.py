@@ -68,7 +68,7 @@ class Rounds:
         model = worker.built(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
-        self._shapes, self.shared_parameter_count = model.shared_shapes, model.shared_parameter_count
+        self._tensors, self.shared_parameter_count = model.shared_tensors, model.shared_parameter_count
         merges = merges_single_steps(config, worker, min(self.intervals), notes)
         self._first_server = first_server(worker, notes.note)
         self.state = State(self._first_server, selection=first_selection(config))
@@ -76,7 +76,7 @@ class Rounds:
         self.clock = VirtualClock(config, worker, first_message(worker, self._first_server)) if on else None
         self.planner = Planner(config, pool.federation, self.clock)
         self.method, noise = with_privacy(worker, self.planner, kept_noise(self.folder), notes.note)
-        self._bytes_up = self.method.traits.bytes_up(self._shapes)
+        self._bytes_up = self.method.traits.bytes_up(self._tensors)
         self.collector = Collector(config, self.method, Chunker(config, worker, merges), pool, notes, stopping)
         self._trained = 0.0
         """When the last round's updates were there."""
@@ -169,7 +169,7 @@ class Rounds:
             self.shared_parameter_count,
             self.config.training,
             plan.cohort,
-            self._shapes,
+            self._tensors,
         )
         streams = self.worker.streams("aggregate", number)
         with self.recorder.phase("aggregate"), stage(number, "aggregate"), streams:

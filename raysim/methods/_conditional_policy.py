@@ -38,7 +38,7 @@ class Policy(nn.Module):
 class ConditionalClassifier(nn.Module):
     """logits = global_head(r ⊙ h) + head(s ⊙ h) with h = body(x) [B, h] and (r, s) = policy(h ⊙ context).
 
-    ``global_head`` starts as a copy of ``head`` and takes no gradient. ``context`` [h] is set by
+    ``global_head`` starts as a copy of ``head``; no optimizer moves it. ``context`` [h] is set by
     :meth:`set_context`, not trained.
 
     Args:
@@ -57,7 +57,7 @@ class ConditionalClassifier(nn.Module):
                 f"{type(module).__name__}; every model that comes with raysim is one"
             )
         self.body, self.head = body, head
-        self.global_head = copy.deepcopy(head).requires_grad_(False)
+        self.global_head = copy.deepcopy(head)
         self.policy = Policy(head.in_features, noise)
         self.task_specific = (*task_specific(module), "global_head", "context")
         self.register_buffer("context", torch.zeros(head.in_features))

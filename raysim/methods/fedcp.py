@@ -30,8 +30,8 @@ class FedCP(Averaged[Vector]):
     over pairs; raysim/methods/_conditional_policy.py), whose input is h ⊙ v/‖v‖ with v the sum over classes of the
     personal head's weights at the start of the task.
 
-    A client task trains body, policy and personal head on CE(logits, y) + λ·MMD²(h, h_global); the global head is
-    frozen, and h_global are the features of the body as it was received. MMD² has RBF kernels of four widths.
+    A client task trains body, policy and personal head on CE(logits, y) + λ·MMD²(h, h_global); the global head stays
+    as received, and h_global are the features of the body as it was received. MMD² has RBF kernels of four widths.
 
     What travels, averaged by p_k: the body, the policy, and for the global head (personal head + received global head)
     / 2, as in the authors' code. What stays: the personal head. A client is judged by the received body, policy and

@@ -36,7 +36,7 @@ class IFCA(WholeModel[Server, int]):
     Decided here:
     - Means are weighted by samples, as FedAvg's; the paper's clients have equally many.
     - F_i is measured in evaluation mode, without augmentation; of equal losses the first counts.
-    - θ_1 is the initial model; in θ_2 to θ_k the values of each of its parameter tensors are shuffled, which are other
+    - θ_1 is the initial model; in θ_2 to θ_k the values of each tensor that is trained are shuffled, which are other
       random values of the same distribution (but of pretrained values leaves nothing).
     - A client is judged by the model that it chose in its last task, by θ_1 before the first.
     - An update is one of the model that the client chose: a step of FedAsync mixes with that one.
@@ -55,7 +55,7 @@ class IFCA(WholeModel[Server, int]):
         for number, values in enumerate(models[1:], 1):
             generator = seeds.numpy_generator(number, "initial values of clusters")
             for entry in model.entries:
-                if entry.parameter and entry.shared:
+                if entry.trained and entry.shared:
                     generator.shuffle(values[entry.start - before : entry.stop - before])
         return Server(tuple(models))
 

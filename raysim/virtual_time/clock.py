@@ -208,7 +208,7 @@ def fleet_of(config: RunConfig, worker: Worker, bytes_down: int) -> Fleet:
     held = np.array([federation.samples(client) for client in range(clients)], np.int64)
     if traits.extra_bytes is not None:
         extra = traits.extra_bytes(sizes_of(model, federation.input_spec(0).classes))
-    bytes_up = traits.bytes_up(model.shared_shapes) + extra.up
+    bytes_up = traits.bytes_up(model.shared_tensors) + extra.up
     profiles, samples = profiles_of(config, clients), trained_samples(config, held)
     return Fleet(profiles, samples, bytes_down, bytes_up, extra.down_later, extra.down_per_client)
 

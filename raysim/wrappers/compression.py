@@ -14,8 +14,9 @@ import numpy as np
 from raysim import seeds
 from raysim.config.kind_files import kind_object
 from raysim.config.wrappers import Compression
-from raysim.method import Context, FlatModel, Message, Shape, Vector
+from raysim.method import Context, FlatModel, Message, SharedTensor, Vector
 from raysim.wrappers.codecs._codec import Codec, entries_of
+from raysim.wrappers.trained_entries import trained_entries
 
 
 def upward(compression: Compression) -> Codec | None:
@@ -29,14 +30,30 @@ def downward(compression: Compression) -> Codec | None:
     return None if compression.down == "none" else kind_object("wrappers.codecs", compression.down, fed_back)
 
 
-def arrived(codec: Codec, vector: Vector, shapes: Sequence[Shape], seed: int) -> Vector:
-    """The vector [d] that the receiver makes of the bytes that this one, finite and not empty, is sent as."""
-    return codec.decode(codec.encode(vector, shapes, seed), shapes)
+def arrived(codec: Codec, vector: Vector, tensors: Sequence[SharedTensor], seed: int) -> Vector:
+    """The vector [d] that the receiver makes of the bytes that a change, finite and not empty, is sent as.
+
+    The codec is given the entries of trained parameters. Statistics come as they are: BatchNorm's variances could
+    become negative.
+
+    Args:
+        codec: of the section ``compression``.
+        vector: the change of all that is shared [d]; 0 at frozen parameters, of which nothing is sent.
+        tensors: those that it holds, in order.
+        seed: of all that is random.
+    """
+    shapes, trained = [tensor.shape for tensor in tensors if tensor.trained], trained_entries(tensors)
+    received = vector.copy()
+    if entries_of(shapes):
+        received[trained] = codec.decode(codec.encode(vector[trained], shapes, seed), shapes)
+    return received
 
 
-def wire_bytes(codec: Codec, shapes: Sequence[Shape]) -> int:
-    """Bytes on the wire of a vector that holds tensors of these shapes."""
-    return codec.nbytes(shapes) if entries_of(shapes) else 0
+def wire_bytes(codec: Codec, tensors: Sequence[SharedTensor]) -> int:
+    """Bytes on the wire of a change of these tensors: of the codec, and 4 for each entry of a statistic."""
+    shapes = [tensor.shape for tensor in tensors if tensor.trained]
+    statistics = entries_of([tensor.shape for tensor in tensors if not tensor.parameter])
+    return 4 * statistics + (codec.nbytes(shapes) if entries_of(shapes) else 0)
 
 
 @dataclass(frozen=True)
@@ -62,7 +79,7 @@ class Broadcast:
 
 def first_broadcast(codec: Codec, method: Any, server: Any, model: FlatModel) -> Broadcast:
     """Before the first round: all clients hold the method's first parameters."""
-    return Broadcast(server, method.message(server, 0).parameters, wire_bytes(codec, model.shared_shapes))
+    return Broadcast(server, method.message(server, 0).parameters, wire_bytes(codec, model.shared_tensors))
 
 
 def next_broadcast(codec: Codec, method: Any, before: Broadcast, server: Any, context: Context) -> Broadcast:
@@ -72,4 +89,4 @@ def next_broadcast(codec: Codec, method: Any, before: Broadcast, server: Any, co
     if not (change.size and np.isfinite(change).all()):
         return Broadcast(server, wanted, before.sent_bytes)  # the engine ends a run with NaN
     seed = seeds.number(context.seed, "compression down", context.round)
-    return Broadcast(server, before.held + arrived(codec, change, context.shapes, seed), before.sent_bytes)
+    return Broadcast(server, before.held + arrived(codec, change, context.tensors, seed), before.sent_bytes)

@@ -17,6 +17,7 @@ from raysim import seeds
 from raysim.aggregators.means import weighted_sum
 from raysim.config.privacy import Privacy
 from raysim.method import ClientTask, Context, Update, Updates, Vector
+from raysim.wrappers.trained_entries import without_frozen
 
 CUT = "clipped"
 """Column of the clients table: 1 for an update that was longer than the bound."""
@@ -37,14 +38,16 @@ def private_round(
 ) -> tuple[Vector, float]:
     """A mean with central noise in the place of ``updates.mean()``, float32 [d], and the next round's bound."""
     cohort = context.cohort.planned
-    deltas = updates.deltas or [np.zeros(sum(map(math.prod, context.shapes)), np.float32)]
+    entries = sum(math.prod(tensor.shape) for tensor in context.tensors)
+    deltas = updates.deltas or [np.zeros(entries, np.float32)]
     if privacy.clip_quantile is None:
-        return noised_mean(deltas, noise * bound, cohort, context.seed, context.round), bound
+        mean = noised_mean(deltas, noise * bound, cohort, context.seed, context.round)
+        return without_frozen(mean, context.tensors), bound
     of_sum, of_count = shared_noise(noise, cohort)
     context.report.round("clip_bound", bound)
     mean = noised_mean(deltas, of_sum * bound, cohort, context.seed, context.round)
     whole = whole_updates(updates.metric(CUT).tolist(), of_count, context.seed, context.round)
-    return mean, next_bound(privacy, bound, whole, cohort)
+    return without_frozen(mean, context.tensors), next_bound(privacy, bound, whole, cohort)
 
 
 def clipped(vector: Vector, bound: float) -> tuple[Vector, bool]:

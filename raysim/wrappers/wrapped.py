@@ -26,7 +26,7 @@ from raysim.method import (
     Message,
     Method,
     Module,
-    Shape,
+    SharedTensor,
     Traits,
     Update,
     Updates,
@@ -47,6 +47,7 @@ from raysim.wrappers.compression import (
 )
 from raysim.wrappers.defense import robust_mean
 from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
+from raysim.wrappers.trained_entries import check_frozen, without_frozen
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -161,6 +162,8 @@ class Wrapped(Method[Any, Any]):
         if self.privacy.kind == "dp-sgd":
             task = replace(task, sample_privacy=SamplePrivacy(bound, noise))
         update, after = self.method.train(model, data, message, self._own(state), task)
+        if self._changes_vectors:
+            check_frozen(update.delta, model.shared_tensors)
         if update.extra and self._changes_vectors:
             raise RuntimeError(
                 f"the method declares Traits(one_vector=True), but its clients also send {', '.join(update.extra)}, "
@@ -174,8 +177,9 @@ class Wrapped(Method[Any, Any]):
             update = replace(update, metrics={**update.metrics, MALICIOUS: float(attacks)})
         if self.privacy.of_updates:
             update = self._private(update, bound, noise, task)
-        whole = update.delta + state.error if self.compression.error_feedback else update.delta
-        received = self._received(whole, model.shared_shapes, task)
+        sent = without_frozen(update.delta, model.shared_tensors) if self._changes_vectors else update.delta
+        whole = sent + state.error if self.compression.error_feedback else sent
+        received = self._received(whole, model.shared_tensors, task)
         kept = Kept(after, whole - received) if self.compression.error_feedback else after
         return replace(update, delta=self._bounded(received, bound)), kept
 
@@ -258,12 +262,12 @@ class Wrapped(Method[Any, Any]):
     def _attacks(self, seed: int, round: int, clients: int, client: int) -> bool:
         return round >= self.attack.from_round and client in malicious(self.attack, seed, clients)
 
-    def _received(self, vector: Vector, shapes: Sequence[Shape], task: ClientTask) -> Vector:
+    def _received(self, vector: Vector, tensors: Sequence[SharedTensor], task: ClientTask) -> Vector:
         """The vector that the server decodes from the bytes that this one is sent as."""
         if self._up is None or vector.size == 0 or not np.isfinite(vector).all():
             return vector  # the engine drops an update with NaN, and names the client
         seed = seeds.number(task.seed, "compression", task.round, task.client)
-        return arrived(self._up, vector, shapes, seed)
+        return arrived(self._up, vector, tensors, seed)
 
     def _forged(self, updates: Updates, context: Context) -> Updates:
         """The updates with those of malicious clients replaced, if there are honest ones, and who was as a column."""

@@ -12,6 +12,7 @@ import torch
 
 from raysim import seeds
 from raysim.errors import RaysimError
+from raysim.method import SharedTensor
 from raysim.methods import _node_generator as parts
 from raysim.methods.fedtad import FedTAD, Server, reliability
 from raysim.running.simulation import run
@@ -87,7 +88,7 @@ def test_two_rounds_of_distillation_are_steps_of_adam() -> None:
     generator, model = parts.first_values(*SIZES[1:], draws), torch.from_numpy(server.parameters.copy())
     steps = [torch.optim.Adam([values.requires_grad_()], 1e-3, weight_decay=5e-4) for values in (generator, model)]
     for number in (1, 2):
-        found = context(17, round=number, shapes=((3,), (3, 2), (2, 3), (2,)))
+        found = context(17, round=number, tensors=[SharedTensor(shape) for shape in ((3,), (3, 2), (2, 3), (2,))])
         server = method.distilled(server, trained, reliable, found)
         for _ in range(2):
             noise = torch.randn(8, parts.NOISE, generator=draws)

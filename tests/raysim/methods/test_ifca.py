@@ -61,7 +61,8 @@ def test_a_server_step_by_hand() -> None:
 
 
 def test_the_initial_models_are_shuffled_within_their_tensors() -> None:
-    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+    layers = (torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+    module = torch.nn.Sequential(*layers, torch.nn.Linear(2, 2).requires_grad_(False))
     shared = {name for name in FedAvg().shared_names(module) if not name.startswith("0.")}
     model = FlatModel(module, shared)
     dict(module.named_buffers())["1.running_mean"].copy_(torch.tensor([1.0, 2.0, 3.0]))
@@ -74,7 +75,7 @@ def test_the_initial_models_are_shuffled_within_their_tensors() -> None:
         for name, tensor in module.state_dict().items():
             if name.startswith("2."):
                 assert torch.equal(tensor.flatten().sort().values, before[name].flatten().sort().values)
-            else:  # what stays, BatchNorm's ones and zeros, and its statistics
+            else:  # what stays, BatchNorm's ones and zeros, and its statistics, what is frozen
                 assert torch.equal(tensor, before[name])
 
 

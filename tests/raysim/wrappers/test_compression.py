@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import raysim
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
-from raysim.method import Shape
+from raysim.method import SharedTensor
 from raysim.methods.fedavg import FedAvg
 from raysim.running.simulation import run
 from raysim.wrappers.codecs._codec import Codec
@@ -28,7 +28,7 @@ from tests.wrapped_runs import BASE
 
 Kind = Literal["top-k", "random-k", "int8", "int4", "sign"]
 KINDS: tuple[Kind, ...] = ("top-k", "random-k", "int8", "int4", "sign")
-SHAPES: tuple[Shape, ...] = ((6, 2, 5), (6,), (), (4, 7), (3, 2))
+SHAPES = ((6, 2, 5), (6,), (), (4, 7), (3, 2))
 """A kernel [6, 10] and a matrix [4, 7], whose factors of rank 2 are 32 and 22 numbers, and 13 entries sent whole."""
 
 
@@ -38,10 +38,14 @@ def codec(*options: Any, **named: Any) -> Codec:
     return found
 
 
-def received(compression: Compression, vector: Any, seed: int = 0, shapes: Sequence[Shape] = ()) -> Any:
+def tensors(*shapes: tuple[int, ...]) -> list[SharedTensor]:
+    return [SharedTensor(shape) for shape in shapes]
+
+
+def received(compression: Compression, vector: Any, seed: int = 0, shapes: Sequence[tuple[int, ...]] = ()) -> Any:
     found = upward(compression)
     assert found is not None
-    return arrived(found, vector, shapes or [vector.shape], seed)
+    return arrived(found, vector, tensors(*(shapes or [vector.shape])), seed)
 
 
 def test_by_hand() -> None:
@@ -58,7 +62,7 @@ def test_by_hand() -> None:
 def test_bytes_are_those_of_the_arrays(kind: Kind, size: int, share: float) -> None:
     own = codec(kind, kept_share=share if kind.endswith("k") else 0.01)
     payload = own.encode(np.random.default_rng(size).standard_normal(size, np.float32), [(size,)], 1)
-    assert sum(array.nbytes for array in payload.values()) == wire_bytes(own, [(size,)])
+    assert sum(array.nbytes for array in payload.values()) == wire_bytes(own, tensors((size,)))
     assert wire_bytes(own, []) == 0
 
 
@@ -90,9 +94,9 @@ def test_low_rank_by_hand() -> None:
     p = (3 * first / length, 4 * second / length)
     expected = [3 * p[0] * p[0], 4 * p[0] * p[1], 0, 3 * p[1] * p[0], 4 * p[1] * p[1], 0, -7, 8]
     vector = np.array([3, 0, 0, 0, 4, 0, -7, 8], np.float32)
-    own, shapes = codec("low-rank", rank=1), ((2, 3), (2,))
-    assert arrived(own, vector, shapes, 5).tolist() == pytest.approx(expected, abs=1e-5)
-    assert wire_bytes(own, shapes) == 4 * (2 + 3 + 2)
+    own, given = codec("low-rank", rank=1), tensors((2, 3), (2,))
+    assert arrived(own, vector, given, 5).tolist() == pytest.approx(expected, abs=1e-5)
+    assert wire_bytes(own, given) == 4 * (2 + 3 + 2)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -115,14 +119,28 @@ def test_bytes_and_lengths_of_low_rank(rank: int, seed: int) -> None:
     vector = np.random.default_rng(seed).standard_normal(101, np.float32)
     own = codec("low-rank", rank=rank)
     payload = own.encode(vector, SHAPES, seed)
-    assert sum(array.nbytes for array in payload.values()) == wire_bytes(own, SHAPES) <= vector.nbytes
+    assert sum(array.nbytes for array in payload.values()) == wire_bytes(own, tensors(*SHAPES)) <= vector.nbytes
     there = own.decode(payload, SHAPES)
     assert abs(there @ (vector - there)) < 1e-3 and np.linalg.norm(vector - there) <= np.linalg.norm(vector)
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "low-rank"])
+def test_statistics_arrive_as_they_are(kind: str) -> None:
+    """The codec is given what is trained, at the bytes of that alone; of frozen parameters nothing is sent."""
+    given = [SharedTensor((20, 30)), SharedTensor((7,), trained=False), SharedTensor((5,), False, parameter=False)]
+    vector = np.random.default_rng(3).standard_normal(612, np.float32)
+    vector[600:607] = 0
+    own = codec(kind, kept_share=0.1 if kind.endswith("k") else 0.01)
+    found = arrived(own, vector, given, 1)
+    assert found[600:].tolist() == vector[600:].tolist()
+    assert np.array_equal(found[:600], arrived(own, vector[:600], given[:1], 1))
+    assert wire_bytes(own, given) == wire_bytes(own, given[:1]) + 4 * 5 and wire_bytes(own, given[2:]) == 4 * 5
+    assert np.array_equal(arrived(own, vector[600:], given[1:], 1), vector[600:])
+
+
 def test_whole_where_factors_are_larger() -> None:
-    assert wire_bytes(codec("low-rank", rank=2), SHAPES) == 4 * (32 + 22 + 6 + 1 + 6)
-    assert wire_bytes(codec("low-rank", rank=4), SHAPES) == 4 * (60 + 28 + 13)
+    assert wire_bytes(codec("low-rank", rank=2), tensors(*SHAPES)) == 4 * (32 + 22 + 6 + 1 + 6)
+    assert wire_bytes(codec("low-rank", rank=4), tensors(*SHAPES)) == 4 * (60 + 28 + 13)
 
 
 def test_what_was_lost_is_part_of_the_next_change() -> None:
@@ -132,7 +150,7 @@ def test_what_was_lost_is_part_of_the_next_change() -> None:
     server = Broadcast(first, first, 8)
     held = []
     for number, mean in enumerate(([2, -4, 1], [2, 0, 0], [0, 0, 0], [0, 0, 0]), start=1):
-        server = method.aggregate(server, updates([mean], [1]), context(3, round=number, shapes=((3,),)))
+        server = method.aggregate(server, updates([mean], [1]), context(3, round=number, tensors=tensors((3,))))
         message = method.message(server, 0)
         assert message.parameters is server.held and message.nbytes == 8
         held.append(message.parameters.tolist())
@@ -161,7 +179,7 @@ def test_clients_follow_the_server(down: str) -> None:
     wanted = np.random.default_rng(1).standard_normal(300, np.float32)
     server = Broadcast(wanted, np.zeros(300, np.float32), 0)
     for number in range(1, 31):
-        told = context(300, round=number, shapes=((15, 20),))
+        told = context(300, round=number, tensors=tensors((15, 20)))
         server = method.aggregate(server, updates([[0] * 300], [1]), told)
     assert np.linalg.norm(server.held - wanted) < 0.1 * np.linalg.norm(wanted)
 
