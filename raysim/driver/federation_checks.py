@@ -62,6 +62,12 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     if config.evaluation.ends_early:
         EarlyStopping(config.evaluation, judging(config, federation).objective, expected(config, federation))
     check_drift(config, federation)
+    if config.privacy.counted and any(exchanged_before_training(federation)):
+        raise ConfigError(
+            f"privacy.kind: {config.privacy.kind} hides what clients of {federation.name} send in rounds, and before "
+            "them they exchange features as they are, so that ε would be wrong. Set workload.exchange to none, or "
+            "privacy.noise_multiplier to 0, which claims no ε."
+        )
     if config.devices.on:
         if any(exchanged_before_training(federation)):
             raise ConfigError(

@@ -28,6 +28,7 @@ from raysim.training import local_sgd
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
 from raysim.wrappers.wrapped import Wrapped
 from tests import wrapped_runs
+from tests.made_subgraphs import node_options
 from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run, worker_of
 
@@ -196,6 +197,20 @@ def test_batch_norm_is_refused_before_the_run_has_a_folder(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"whose BatchNorm mixes the samples of a batch: .* --norm group"):
         prepare(config)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("exchange", ["one_hop", "two_hops", "samples"])
+def test_features_that_clients_exchange_have_no_noise(tmp_path: Path, exchange: str) -> None:
+    """They leave their client as they are: no ε is claimed; without noise, or without an exchange, the run goes on."""
+    nodes = {"schedule.rounds": 1} | node_options(".") | {"workload.clients": 2, "method.name": "fedgcn"}
+    private = {"privacy__kind": "local", "privacy__noise_multiplier": 1.0}
+    config = small_run(tmp_path / "run", nodes | {"workload.exchange": exchange}, **private)
+    with pytest.raises(ConfigError, match=r"before them they exchange features as they are, .* workload.exchange"):
+        prepare(config)
+    assert not (tmp_path / "run").exists()
+    run(small_run(tmp_path / "none", nodes, **private))
+    clipped_alone = private | {"privacy__noise_multiplier": 0.0, "workload__exchange": exchange}
+    run(small_run(tmp_path / "clipped", nodes, **clipped_alone))
 
 
 def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
