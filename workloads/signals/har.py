@@ -18,11 +18,13 @@ from raysim.workloads.files.cache_files import published_place
 from raysim.workloads.images.image_set import read_npz
 from raysim.workloads.option_types import Help, ShareBelowOne
 from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName, SplitOptions
-from raysim.workloads.splits.time_order import hold_out_ends
+from raysim.workloads.splits.time_order import Recordings, hold_out_ends
 
 ACTIVITIES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
 FILES = ("har/har.npz", "har/uci-har.npz")
 WINDOW = 128
+OVERLAP = 1
+"""Windows that overlap, by half, with the one that follows them."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,19 @@ class Har(SplitOptions):
         """Reads and normalizes the windows. WorkloadError if they cannot be had or cannot be split as asked."""
         how = "; python -m raysim.data convert har makes har.npz of UCI's folder"
         windows, labels, persons, tested = _read(published_place(self.name, self.path, FILES, how, Path.is_file))
+        _, number = np.unique(persons, return_inverse=True)
+        recordings = number * len(ACTIVITIES) + labels
         if self.persons == "published":
             trained, tests = np.flatnonzero(~tested), np.flatnonzero(tested)
         else:
-            _, number = np.unique(persons, return_inverse=True)
-            trained, tests = hold_out_ends(number * len(ACTIVITIES) + labels, self.global_test_share, gap=1)
+            trained, tests = hold_out_ends(recordings, self.global_test_share, OVERLAP)
         mean = windows[trained].mean(axis=(0, 2), dtype=np.float64)[:, None]
         deviation = windows[trained].std(axis=(0, 2), dtype=np.float64)[:, None]
         windows = ((windows - mean) / deviation).astype(np.float32)
         train = Part(windows[trained], labels[trained], persons[trained])
         test = Part(windows[tests], labels[tests], persons[tests] if self.persons == "own" else None)
-        return federation_of(self, stream, self.name, train, test, ACTIVITIES)
+        found = Recordings(recordings[trained], OVERLAP)
+        return federation_of(self, stream, self.name, train, test, ACTIVITIES, recordings=found)
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.str_], NDArray[np.bool_]]:

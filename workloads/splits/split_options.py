@@ -14,6 +14,7 @@ from raysim.workloads.federated_data import Stream
 from raysim.workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
 from raysim.workloads.splits import partition, skewed_splits
 from raysim.workloads.splits.partition import Common, Integers, Partition
+from raysim.workloads.splits.time_order import Recordings
 from raysim.workloads.splits.virtual_clients import Views, set_aside, views
 
 PartitionName = Literal[
@@ -72,6 +73,7 @@ class Labeled:
         superclasses: superclass of each class, int64 [classes], None if there are none.
         feature: gives one number for each training sample, float [N], by which quantiles are cut.
         sites_from: where sites would come from, for the error if there are none.
+        recordings: of which the training samples are windows, None where they are not.
     """
 
     labels: Integers
@@ -81,6 +83,7 @@ class Labeled:
     superclasses: Integers | None = None
     feature: Callable[[], NDArray[np.floating]] | None = None
     sites_from: str = "the real client of every training sample"
+    recordings: Recordings | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +101,14 @@ class Split:
     """Empty: clients are called by their numbers."""
 
 
-def held_out(
+def held_out(  # noqa: PLR0913 - what is cut off, how much of it, and from which samples
     whole: Partition,
     tests: Partition | Common | None,
     test_share: float,
     validation_share: float,
     stream: Stream,
     client_names: NDArray[np.str_],
+    recordings: Recordings | None = None,
 ) -> Split:
     """The split of samples that clients have already: what they are tested and validated with is cut off.
 
@@ -115,13 +119,18 @@ def held_out(
         validation_share: how much of the rest is for validation.
         stream: gives the random numbers, local_test and validation.
         client_names: empty where clients have numbers only.
+        recordings: each client has whole ones, whose ends are cut off; None: samples are drawn at random.
     """
+
+    def cut(samples: Partition, share: float, purpose: str) -> tuple[Partition, Partition]:
+        return recordings.cut_ends(samples, share) if recordings else partition.cut(samples, share, stream(purpose))
+
     train, local_test = whole, tests
     if local_test is None:
-        train, local_test = partition.cut(whole, test_share, stream("local_test"))
+        train, local_test = cut(whole, test_share, "local_test")
     validation = None
     if validation_share:
-        train, validation = partition.cut(train, validation_share, stream("validation"))
+        train, validation = cut(train, validation_share, "validation")
     return Split(train, local_test, tests is not None, validation, client_names)
 
 
@@ -186,8 +195,9 @@ class SplitOptions:
             raise WorkloadError("local_test=global needs test samples, and the data has none; set local_test to cut")
         if self.partition == "views":
             return self._views(data, stream("partition"))
+        recordings = None
         if self.partition == "sites":
-            whole, client_names = _sites(data)
+            (whole, client_names), recordings = _sites(data), data.recordings
         else:
             whole, client_names = self._split_at_random(data, stream("partition")), NO_NAMES
         tests: Partition | Common | None = None
@@ -195,7 +205,7 @@ class SplitOptions:
             tests = Common(np.arange(data.test_size), whole.clients)
         elif self.partition == "sites" and data.test_sites is not None:
             tests = _tests_of_sites(data.test_sites, client_names)
-        return held_out(whole, tests, self.test_share, self.validation_share, stream, client_names)
+        return held_out(whole, tests, self.test_share, self.validation_share, stream, client_names, recordings)
 
     def _views(self, data: Labeled, generator: np.random.Generator) -> Split:
         common = Common(np.arange(data.test_size), self.clients) if self.local_test == "global" else None

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.splits.partition import Integers, ranks
+from raysim.workloads.splits.partition import Integers, Partition, from_owners, ranks
 
 
-def hold_out_ends(groups: Integers, share: float, gap: int) -> tuple[Integers, Integers]:
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Samples that are windows of recordings, each recording that of one real client and its windows in order of time.
+
+    Args:
+        of: recording of each sample, [N] of numbers or names.
+        overlap: number of windows that overlap with the one that follows them.
+    """
+
+    of: NDArray[Any]
+    overlap: int
+
+    def cut_ends(self, whole: Partition, share: float) -> tuple[Partition, Partition]:
+        """(rest, ends): of each client's samples the last ``share`` of each recording, by :func:`hold_out_ends`.
+
+        Args:
+            whole: clients that have whole recordings, or the beginnings of these.
+        """
+        rest, ends = hold_out_ends(self.of[whole.indices], share, self.overlap)
+        owners, clients, indices = whole.owners, whole.clients, whole.indices
+        return from_owners(owners[rest], clients, indices[rest]), from_owners(owners[ends], clients, indices[ends])
+
+
+def hold_out_ends(groups: NDArray[Any], share: float, gap: int) -> tuple[Integers, Integers]:
     """(training, test): positions of the samples; the last ``share`` (rounded) of each group is for the test.
 
     The ``gap`` samples before them overlap with them, and are in neither. At least one sample of a group is tested, and
     one trained on; a group that is too small for that is for training alone, as all are for a share of 0.
 
     Args:
-        groups: group of each sample, int64 [N]; the samples of a group are in order of time.
+        groups: group of each sample, [N] of numbers or names; the samples of a group are in order of time.
         share: of a group's samples.
         gap: number of samples that overlap with the one that follows them.
     """

@@ -15,8 +15,9 @@ from raysim.workloads.files.cache_files import published_place
 from raysim.workloads.files.leaf_files import is_leaf
 from raysim.workloads.option_types import Help, PositiveInt
 from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.splits.time_order import Recordings
 from raysim.workloads.text.labeled_texts import LabeledTexts
-from raysim.workloads.text.windows import characters_of, cut_windows, leaf_windows, read_text, speeches
+from raysim.workloads.text.windows import characters_of, cut_windows, leaf_windows, overlapping, read_text, speeches
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Text(LabeledTexts):
             if not is_leaf(path):
                 raise WorkloadError(f"{path} is a folder without train/*.json; name a text file, or a folder of LEAF's")
             train, test, characters = leaf_windows(path)
+            overlap = train.inputs.shape[1]  # LEAF's windows begin at every character
             note = f"{path.name}: users of LEAF"
         else:
             text = read_text(path)
@@ -75,10 +77,13 @@ class Text(LabeledTexts):
             train, test, left_out = cut_windows(
                 texts, characters, self.length, self.stride, self.global_test_share, self.least_windows, str(path)
             )
+            overlap = overlapping(self.length, self.stride)
             note = f"{path.name}: {len(texts) - left_out} of {len(texts)} clients have {self.least_windows} windows"
         note += f"; {len(characters)} characters; {len(train.labels)} training and {len(test.labels)} test windows"
         names = tuple(repr(character)[1:-1] for character in characters)
-        return federation_of(self, stream, name, train, test, names, len(characters), (note,))
+        assert train.sites is not None
+        recordings = Recordings(train.sites, overlap)
+        return federation_of(self, stream, name, train, test, names, len(characters), (note,), recordings=recordings)
 
     def sketch(self, stream: Stream) -> ArrayFederation:
         """The same as ``load``."""

@@ -107,9 +107,14 @@ def cut_windows(  # noqa: PLR0913 - how windows lie in a text, and what refusals
             "least_windows"
         )
     group = np.concatenate(groups)
-    trained, tested = hold_out_ends(group, share, gap=length // stride)
+    trained, tested = hold_out_ends(group, share, gap=overlapping(length, stride))
     whole = Part(np.concatenate(windows), np.concatenate(labels), np.array(names)[group])
     return whole.at(trained), whole.at(tested), len(texts) - len(names)
+
+
+def overlapping(length: int, stride: int) -> int:
+    """The number of windows whose characters, or the one after them, are in the window that follows them."""
+    return length // stride
 
 
 def leaf_windows(folder: Path) -> tuple[Part, Part, str]:

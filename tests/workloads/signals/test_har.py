@@ -50,6 +50,13 @@ def test_published_people_are_not_trained_on(arrays: dict[str, Any], tmp_path: P
     assert federation.global_test_size == 10 and set(np.unique(federation.test_inputs)) == {0.0}
 
 
+def test_ends_of_recordings_are_local_tests_of_those_who_train(arrays: dict[str, Any], tmp_path: Path) -> None:
+    arrays["train_x"][5:] = 5.0
+    federation = Har(path=saved(arrays, tmp_path / "har.npz"), persons="published").load(stream)
+    assert federation.train.of(0).tolist() == list(range(7))
+    assert federation.local_test.of(0).tolist() == [8, 9]
+
+
 def test_the_packed_file_is_the_unpacked_one(arrays: dict[str, Any], tmp_path: Path) -> None:
     packed = {
         "signal": np.repeat([1.0, 3.0], 128)[:, None].repeat(9, axis=1).astype(np.float16),

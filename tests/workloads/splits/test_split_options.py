@@ -7,6 +7,7 @@ import pytest
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.splits.split_options import Labeled, PartitionName, SplitOptions
+from raysim.workloads.splits.time_order import Recordings
 
 LABELS = np.arange(120) % 6
 
@@ -33,6 +34,16 @@ def test_every_partition_gives_each_client_samples_to_train_and_to_test(name: An
         parts = [part.of(client) for part in (split.train, split.validation, split.local_test)]
         assert all(len(part) for part in parts)
         assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
+
+
+def test_ends_of_recordings_are_cut_off_where_clients_are_sites() -> None:
+    """The last 10 of 40 windows, one that overlaps left out, and of the other 29 the last 9, one left out."""
+    recordings = Recordings(np.repeat([0, 1, 2], 40), overlap=1)
+    options = SplitOptions(partition="sites", test_share=0.25, validation_share=0.3)
+    split = options.split(labeled(recordings=recordings), stream)
+    assert split.validation is not None
+    parts = [part.of(1).tolist() for part in (split.train, split.validation, split.local_test)]
+    assert parts == [list(range(40, 59)), list(range(60, 69)), list(range(70, 80))]
 
 
 def test_quantiles_follow_the_feature() -> None:

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raysim.workloads.splits.time_order import hold_out_ends
+from raysim.workloads.splits.partition import Partition
+from raysim.workloads.splits.time_order import Recordings, hold_out_ends
 
 
 def test_ends_by_hand() -> None:
@@ -14,6 +15,14 @@ def test_ends_by_hand() -> None:
     assert tested.tolist() == [5, 11, 12]
     assert trained.tolist() == [0, 1, 2, 4, 6, 7, 8, 9]
     assert [part.tolist() for part in hold_out_ends(groups, 0.0, gap=1)] == [list(range(13)), []]
+
+
+def test_ends_of_the_recordings_of_clients_by_hand() -> None:
+    """Client 0 has five windows of a and four of b, client 1 two of c, which are too few where each overlaps."""
+    recordings = Recordings(np.array(list("aaaaabbbbcc")), overlap=1)
+    rest, ends = recordings.cut_ends(Partition(np.arange(11), np.array([0, 9, 11])), 0.4)
+    assert [part.tolist() for part in (ends.of(0), ends.of(1))] == [[3, 4, 7, 8], []]
+    assert [part.tolist() for part in (rest.of(0), rest.of(1))] == [[0, 1, 5], [9, 10]]
 
 
 @settings(deadline=None, max_examples=50)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,21 @@ def test_speakers_are_clients_with_the_ends_of_their_texts_as_tests(tmp_path: Pa
     (batch,) = federation.client(0, "cpu").test.batches(1000)
     assert str(batch.x.dtype) == "torch.int64"
     assert "2 of 2 clients have 10 windows; 80 characters" in federation.notes[0]
+
+
+@pytest.mark.parametrize("tests", [0.2, 0.0])
+def test_no_window_to_train_on_overlaps_with_one_of_the_same_text_to_judge_by(tests: float, tmp_path: Path) -> None:
+    """Windows of 7 at every second character: a window overlaps with the three before it."""
+    text = Text(
+        path=str(play(tmp_path / "play.txt")), length=7, stride=2, global_test_share=tests, validation_share=0.2
+    )
+    federation = text.load(stream)
+    assert federation.validation is not None
+    for client in range(federation.clients):
+        held = [federation.train.of(client), federation.validation.of(client)]
+        held += [] if tests else [federation.local_test.of(client)]
+        assert all(len(part) for part in held)
+        assert all(before[-1] + 4 == after[0] for before, after in itertools.pairwise(held))
 
 
 def test_lines_or_the_whole_text(tmp_path: Path) -> None:
