@@ -84,7 +84,8 @@ class Traits:
     first_rounds: int = 0
     """Rounds that only prepare what the method is for, which begins after them: a run that has no more says so."""
     same_task: bool = False
-    """All clients must have the same inputs and classes."""
+    """All clients must have the same inputs and classes: ``train`` compares them by class, or makes several models, and
+    of what clients of different tasks cannot share one is kept, as ``train`` leaves it."""
     local_tests: bool = False
     """Every client must have a local test set, as ``train`` looks at it."""
     classification: bool = False

@@ -33,7 +33,7 @@ class Ditto(PersonalModel):
 
     pull: Annotated[NonNegative, Help("weight λ of the pull to the global model", "Li et al. 2021, Eq. 2")] = 1.0
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, judged_apart=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, judged_apart=True, same_task=True)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask

@@ -37,7 +37,7 @@ class FedBABU(FedPer):
         NonNegativeInt, Help("epochs of fine-tuning the model for judging; 0: none", "Oh et al. 2022, Section 5")
     ] = 5
 
-    traits: ClassVar[Traits] = replace(FedPer.traits, plain_training=False, judged_apart=True)
+    traits: ClassVar[Traits] = replace(FedPer.traits, plain_training=False, judged_apart=True, same_task=True)
 
     def init_client(self, model: FlatModel) -> Vector:
         return np.concatenate([model.take_private(), np.zeros_like(model.take_shared())])

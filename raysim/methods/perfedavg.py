@@ -34,7 +34,7 @@ class PerFedAvg(PersonalModel):
     adaptation_rate: Annotated[Positive, Help("step α of a client's own", "Fallah et al. 2020, Section 5")] = 0.01
     difference: Annotated[Positive, Help("δ of the Hessian's product, for hf")] = 0.001
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, judged_apart=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, judged_apart=True, same_task=True)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask

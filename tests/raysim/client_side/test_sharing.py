@@ -12,7 +12,7 @@ from torch import nn
 
 from raysim.client_side.sharing import common_names
 from raysim.client_side.worker import Worker
-from raysim.config.registry import known
+from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.load_federation import load_federation
 from raysim.errors import ConfigError
@@ -61,7 +61,7 @@ SHARED: list[tuple[str, str, dict[str, Any], set[str]]] = [
     *((method, "gin", {}, GIN) for method in ("gcfl", "fgssl", "apple", "scaffold")),
     *((method, "gin", {}, GIN) for method in ("feddyn", "fednova", "qfedavg", "moon", "ifca", "clustered")),
     *((method, "gin", {}, GIN) for method in ("fedavgm", "fedadagrad", "fedadam", "fedyogi")),
-    *((method, "gin", {}, GIN) for method in ("fedper", "fedrep", "fedbabu", "ditto", "pfedme", "fedala", "perfedavg")),
+    *((method, "gin", {}, GIN) for method in ("fedper", "fedrep", "pfedme", "fedala")),
     ("fedcp", "gin", {}, GIN | POLICY),
     ("fedavg", "graphsage", {}, SAGE),
     ("fedsage", "graphsage", {}, SAGE),
@@ -137,7 +137,8 @@ def test_what_clients_of_two_sets_share(
 
 
 def test_every_method_is_named_here() -> None:
-    elsewhere = {"fedpac", "fedproto", "centralized", *NODE_METHODS}  # they need clients of one task, and say so
+    elsewhere = {name for name in known("method") if resolve("method", name)().traits.same_task}
+    elsewhere |= {"centralized", *NODE_METHODS}
     assert {row[0] for row in SHARED} | elsewhere == set(known("method"))
 
 

@@ -61,6 +61,10 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--model=mlp", "--model.hidden=0"], "hidden must be one width or a list of widths"),
         (["--model=resnet18", "--model.weights_file=nowhere.pth"], "There is no weights file nowhere.pth"),
         (["--method=fedpac", "--workload=toy-graphs", "--model=gin"], "method fedpac needs clients that all have the"),
+        *(
+            ([f"--method={method}", "--workload=toy-graphs", "--model=gin"], f"method {method} needs clients that all")
+            for method in ("ditto", "fedbabu", "perfedavg")
+        ),
         (["--method=fedpac", "--model=logistic"], "needs a model with parameters named body.*"),
         (["--method=centralized", "--workload=toy-graphs", "--model=gin"], "have different tasks (erdos-renyi and"),
         (["--method=fedstar", "--model=gin", "--precision=auto"], "Models with them: gin-star"),
