@@ -40,7 +40,14 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         WorkloadError: the model takes other inputs.
     """
     name, traits = registry.public_name("method", config.method), config.method.traits
-    trainable = schedule.population(config, federation.clients).trainable
+    population = schedule.population(config, federation.clients)
+    trainable = population.trainable
+    if population.others() and getattr(federation, "fill", None) is not None:
+        raise ConfigError(
+            "workload.samples_per_client: clients are filled up with copies of samples of all clients, also of those "
+            "that take no part (schedule.unseen_clients, schedule.without, --without), so that these would be trained "
+            "on. Set it to 0, or let all clients take part."
+        )
     if config.schedule.joins and not traits.pooled:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:

@@ -36,7 +36,7 @@ class ImageOptions(SplitOptions, ABC):
         NonNegativeInt,
         Help(
             "fill every client's training part up to this many samples with augmented copies of training "
-            "samples of all clients; 0: do not",
+            "samples of all clients, who must then all take part; 0: do not",
             "FedRAD, section 4.2.2",
         ),
     ] = 0

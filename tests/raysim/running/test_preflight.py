@@ -77,6 +77,10 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
             ["--method=fedrad", "--limit=4", "--partition=iid", "--clients=4", "--min_samples=1"],
             "of 4 clients 4 have none: client 0, client 1, client 2 and 1 more",
         ),
+        *(
+            (["--samples_per_client=400", left_out], "workload.samples_per_client: clients are filled up with copies")
+            for left_out in ("--unseen_clients=1", "--schedule.without=2")
+        ),
         (
             ["--method=fedavg", "--workload=toy-graphs", "--model=gin", "--decompose_every=1"],
             "evaluation.decompose_every: the decomposition judges every client's model on every client's data",
