@@ -102,6 +102,16 @@ class RetinaMnist(MedicalNpz):
 
     path: Annotated[str, Help("the file: a path, or a name in the folder images of $RAYSIM_DATA")] = "retinamnist"
     clients: Annotated[PositiveInt, Help("number of clients", "FedLD, section 3.1")] = 5
+    binary_grades: Annotated[
+        bool, Help("two classes, healthy (grade 0) and diseased (grades 1 to 4); false: the five grades")
+    ] = False
+
+    def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
+        found = super().images(stream, pixels)
+        if not self.binary_grades:
+            return found
+        labels, test_labels = ((grades > 0).astype(np.int64) for grades in (found.labels, found.test_labels))
+        return replace(found, labels=labels, test_labels=test_labels, class_names=("healthy", "diseased"))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,19 @@ def test_training_and_test_images_may_be_drawn_anew(arrays: dict[str, Any], save
     assert sketched is not None and np.array_equal(sketched.labels, found.labels)
 
 
+def test_grades_may_be_healthy_and_diseased(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
+    arrays |= {"train_labels": np.arange(40) % 5, "test_labels": np.arange(12) % 5}
+    options = RetinaMnist(path=str(save(arrays)), clients=2, partition="iid", binary_grades=True)
+    found = options.load(stream)
+    assert found.class_names == ("healthy", "diseased") and found.labels.dtype == np.int64
+    assert np.array_equal(found.labels, [0, 1, 1, 1, 1] * 8) and np.array_equal(
+        found.test_labels, [0, 1, 1, 1, 1] * 2 + [0, 1]
+    )
+    sketched = options.sketch(stream)
+    assert sketched is not None and np.array_equal(sketched.labels, found.labels)
+    assert replace(options, binary_grades=False).load(stream).labels.max() == 4
+
+
 def test_a_missing_file_is_explained(monkeypatch: pytest.MonkeyPatch, stream: Stream) -> None:
     monkeypatch.delenv("RAYSIM_DATA", raising=False)
     with pytest.raises(WorkloadError, match=r"RAYSIM_DATA is not set.*Put MedMNIST's retinamnist\.npz"):
