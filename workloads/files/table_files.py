@@ -15,7 +15,7 @@ from raysim.workloads.files.regular_files import open_unpacked
 if TYPE_CHECKING:
     import pandas
 
-MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
+MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None")
 """Texts that stand for a value that is not known."""
 
 
@@ -55,6 +55,8 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
                     index_col=False,
                     low_memory=False,
                 )
+            if separator == "\t":
+                _check_quotes(table)
         _check_distinct(table.columns)
     except pandas.errors.ParserWarning as error:
         raise WorkloadError(
@@ -83,6 +85,22 @@ def _separator(line: str, columns: int) -> str:
 
 def _values(line: str, separator: str) -> list[str]:
     return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+
+
+def _check_quotes(table: pandas.DataFrame) -> None:
+    """ValueError for a value of tab-separated text that holds a tab and a line end, and so most likely other rows.
+
+    Files with tabs are often written without quotation, and a value that begins with a lone quotation mark then goes on
+    to the next one.
+    """
+    for name in table.select_dtypes(exclude="number"):
+        for number, value in enumerate(table[name], start=1):
+            if isinstance(value, str) and "\n" in value and "\t" in value:
+                raise ValueError(
+                    f"row {number}: a value in column {name!r} begins with a quotation mark and goes on over tabs and "
+                    'line ends to the next one; write such a value in quotes, with its own marks doubled ("""Well"" '
+                    'he said")'
+                )
 
 
 def _check_distinct(names: Iterable[object]) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_CLASSES = 1000
 FEW_VALUES = 100
 """A categorical column may have this many values, whatever the number of rows."""
+ROUNDING = 1e-14
+"""Standard deviation, as a share of the mean, of numbers that are all one: the sum of a constant is rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,7 @@ def normalized(column: pandas.Series[Any], training: Integers, origin: str) -> t
     values = numbers(column)
     if not np.isfinite(values).all():
         raise WorkloadError(f"{origin}: the target {column.name!r} holds infinity; correct it, or leave these rows out")
-    mean, deviation = float(values[training].mean()), float(values[training].std())
+    mean, deviation = _mean_and_deviation(values[training])
     if not deviation:
         raise WorkloadError(
             f"{origin}: the target {column.name!r} is {mean:g} in every training row; there is nothing to learn from it"
@@ -153,8 +155,14 @@ def _standardized(column: pandas.Series[Any], training: Integers, origin: str) -
         )
     known = values[training]
     known = known[~np.isnan(known)]
-    mean, deviation = (float(known.mean()), float(known.std()) or 1.0) if len(known) else (0.0, 1.0)
-    return np.where(np.isnan(values), 0.0, (values - mean) / deviation)
+    mean, deviation = _mean_and_deviation(known) if len(known) else (0.0, 0.0)
+    return np.where(np.isnan(values), 0.0, (values - mean) / (deviation or 1.0))
+
+
+def _mean_and_deviation(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and standard deviation; the latter 0 where values differ by no more than rounding of their magnitude."""
+    mean, deviation = float(values.mean()), float(values.std())
+    return mean, deviation if deviation > ROUNDING * abs(mean) else 0.0
 
 
 def _numbered(column: pandas.Series[Any], training: Integers, origin: str) -> tuple[list[int], int]:

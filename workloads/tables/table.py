@@ -164,6 +164,8 @@ class Table(OwnTable):
         tested = None
         if self.test_path:
             test_path = Path(self.test_path).expanduser()
+            if test_path.resolve() == path.resolve():
+                raise WorkloadError(f"path and test_path are both {path}; a test with training data tells nothing")
             test = read_table(test_path, self.columns)
             need_columns(test_path, test, [name for name in table.columns if name not in self.ignore])
             tested = np.arange(len(table) + len(test)) >= len(table)

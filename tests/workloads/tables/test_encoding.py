@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.tables.encoding import classes_of, encode
+from raysim.workloads.tables.encoding import classes_of, encode, normalized
 
 
 def test_an_encoding_by_hand_is_of_the_training_rows_alone() -> None:
@@ -23,6 +23,15 @@ def test_an_encoding_by_hand_is_of_the_training_rows_alone() -> None:
     assert encoded.values.dtype == np.float32
     # Jobs are clerk, missing and nurse, wards 1 and 2.
     assert encoded.values.tolist() == [[-1, 0, 3, 2], [1, 0, 1, 1], [0, 0, 2, 2], [98, 2, 0, 0], [-0.5, 0, 1, 1]]
+
+
+def test_a_constant_with_a_fraction_is_a_constant() -> None:
+    """The standard deviation of 36.6, ten times, is 7e-15."""
+    column = pd.Series([36.6] * 10 + [37.6], name="fever")
+    values = encode(column.to_frame(), np.arange(10), (), "x.csv").values[:, 0]
+    assert np.abs(values[:10]).max() < 1e-6 and values[10] == pytest.approx(1)
+    with pytest.raises(WorkloadError, match=r"'fever' is 36\.6 in every training row"):
+        normalized(column, np.arange(10), "x.csv")
 
 
 def test_truth_values_are_categories_and_missing_columns_are_zero() -> None:

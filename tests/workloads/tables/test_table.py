@@ -10,6 +10,7 @@ import pytest
 from raysim.launch import main
 from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.table_files import MISSING, read_table
 from raysim.workloads.tables.table import Table
 from tests.small_runs import small_run
 from tests.workloads.conftest import seeded as stream
@@ -63,6 +64,36 @@ def test_a_file_without_a_header(tmp_path: Path) -> None:
     options = Table(path=str(path), columns=("size", "kind", "y"), clients=2, min_samples=2, partition="iid")
     federation = options.load(stream)
     assert federation.class_names == ("0", "1") and "5 of 20 rows miss a value" in federation.notes[0]
+
+
+def test_texts_that_stand_for_a_missing_value(tmp_path: Path) -> None:
+    lines = [f"{value},{number % 2}" for number, value in enumerate([*MISSING, *map(str, range(20))])]
+    (tmp_path / "x.csv").write_text("\n".join(["size,y", *lines]), encoding="utf-8")
+    federation = Table(path=str(tmp_path / "x.csv"), clients=2, min_samples=2).load(stream)
+    assert {"NULL", "#N/A", "n/a", "NAN"} < set(MISSING)
+    assert (
+        f"numeric columns: size; categorical columns and their numbers of values: none; {len(MISSING)} of"
+        in (federation.notes[0])
+    )
+
+
+def test_a_lone_quotation_mark_takes_in_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "said.tsv"
+    path.write_text('text\ty\nfine\t1\n"Well\t0\nno\t0\na "no"\t1\n', encoding="utf-8")
+    with pytest.raises(
+        WorkloadError, match=r"row 2: a value in column 'text' begins with a quotation mark and goes on"
+    ):
+        Table(path=str(path), clients=1, min_samples=1).load(stream)
+    path.write_text('text\ty\n"two\nlines"\t1\n"""Well"" he said\tthen"\t0\n', encoding="utf-8")
+    found = read_table(path)
+    assert found["text"].tolist() == ["two\nlines", '"Well" he said\tthen'] and found["y"].tolist() == [1, 0]
+
+
+def test_the_test_is_another_file(patients: pd.DataFrame, tmp_path: Path) -> None:
+    path = saved(patients, tmp_path / "ill.csv")
+    (tmp_path / "same.csv").symlink_to(path)
+    with pytest.raises(WorkloadError, match=r"path and test_path are both .*ill\.csv; a test with training data"):
+        Table(path=path, test_path=str(tmp_path / "same.csv")).load(stream)
 
 
 def test_one_command_learns_from_a_table(patients: pd.DataFrame, tmp_path: Path) -> None:
