@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from raysim import schedule
 from raysim.client_side.drift import Moment
 from raysim.client_side.fine_tuning import FineTuning, fine_tuning
 from raysim.columns import EACH_CLIENT, SPREAD, TUNED, UNSEEN, VALIDATION
+from raysim.errors import RaysimError
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.samplers._sampler import Losses
@@ -142,6 +143,9 @@ def evaluate_round(
     ``unseen_accuracy`` and ``unseen_loss`` alone. With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same
     clients' own test sets after fine-tuning (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the
     server step that is judged.
+
+    Raises:
+        RaysimError: a model's loss is NaN.
     """
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0
@@ -152,7 +156,22 @@ def evaluate_round(
     results = results_of(pool, slices + jobs, note)
     of_slices = results[: len(slices)]
     found = dict(zip(chain(*groups), chain(*results[len(slices) :]), strict=True))
+    _check_losses(state.round, of_slices, found)
     return _columns(config, federation, rows, of_slices, found)
+
+
+def _check_losses(
+    number: int, of_slices: Sequence[EvaluationSums], found: Mapping[int, Sequence[EvaluationSums]]
+) -> None:
+    """RaysimError if a model has no loss: in the tables NaN is a round without evaluation, which readers pass over."""
+    judged = [("the global model", of_slices), *((f"client {client}'s model", sums) for client, sums in found.items())]
+    for name, all_sums in judged:
+        if any(sums.samples and math.isnan(sums.loss) for sums in all_sums):
+            raise RaysimError(
+                f"round {number}, stage evaluate: the loss of {name} is NaN, though its parameters are finite, so the "
+                "round is dropped. Its outputs overflow, or a variance of its BatchNorm is negative: lower "
+                "training.learning_rate, or look at what an attack or a method of your own makes of such variances"
+            )
 
 
 def _jobs_of_slices(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import raysim
 from raysim.client_side.worker import Worker
@@ -16,6 +18,7 @@ from raysim.errors import RaysimError
 from raysim.method import ClientTask
 from raysim.results.result import comparable, load_result
 from raysim.storage import checkpoint
+from tests.own_data import QUICK, three_clients
 from tests.raysim.conftest import Start
 from tests.small_runs import LOGISTIC, small_run, worker_of
 
@@ -73,6 +76,19 @@ def test_a_run_that_comes_to_nothing_leaves_an_empty_folder_empty(start: Start, 
     assert code in (1, 2) and "--resume" not in error
     assert (tmp_path / "run").is_dir() and not list((tmp_path / "run").iterdir())
     assert start("--rounds=1", "--output=run")[0] == 0  # what was mended finds its place free
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedrep"])
+def test_a_model_whose_loss_is_nan_ends_the_run(tmp_path: Path, method: str) -> None:
+    """Its parameters are finite, but a client has made BatchNorm's variances negative."""
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU())
+    torch.nn.init.constant_(layers[0].weight, 5.0)  # type: ignore[arg-type]  # variances above the initial 1
+    model = torch.nn.Sequential(OrderedDict(body=layers, head=torch.nn.Linear(6, 3)))
+    given: dict[str, Any] = {"attack.kind": "sign-flip", "attack.strength": 100.0, "attack.malicious": (1,)}
+    given |= {"attack.from_round": 2, "clients": three_clients(), "model": model, "output": str(tmp_path / "run")}
+    with pytest.raises(RaysimError, match=r"round 2, stage evaluate: the loss of .* is NaN, .* the round is dropped"):
+        raysim.run(method, **given, **QUICK)
+    assert rounds_of(tmp_path / "run") == [1] and last_checkpoint(tmp_path / "run").name == "round-000001"
 
 
 def test_a_round_whose_evaluation_fails_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
