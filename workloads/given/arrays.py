@@ -122,8 +122,8 @@ def read(data: object, where: str) -> tuple[Array, Array]:
     """
     if _is_pair(data):
         x, y = (_array(part, f"{where}: {name}") for part, name in zip(data, "xy", strict=True))  # type: ignore[call-overload]
-    elif hasattr(data, "tensors") and len(data.tensors) == 2:  # a TensorDataset, which need not be read one by one
-        x, y = (_array(part, f"{where}: {name}") for part, name in zip(data.tensors, "xy", strict=True))
+    elif _is_tensor_dataset(data):  # which need not be read one by one
+        x, y = (_array(part, f"{where}: {name}") for part, name in zip(data.tensors, "xy", strict=True))  # type: ignore[attr-defined]
     elif hasattr(data, "__getitem__") and not hasattr(data, "dtype") and not isinstance(data, list | Mapping | str):
         x, y = (_array(part, f"{where}: {name}") for part, name in zip(read_items(data, where), "xy", strict=True))
     else:
@@ -186,6 +186,15 @@ def _is_pair(data: object) -> bool:
     return isinstance(data, tuple) and len(data) == 2
 
 
+def _is_tensor_dataset(data: object) -> bool:
+    """Whether it is torch's TensorDataset of two tensors; a class that inherits from it may return other items."""
+    if not hasattr(data, "tensors"):
+        return False
+    from torch.utils.data import TensorDataset
+
+    return type(data) is TensorDataset and len(data.tensors) == 2
+
+
 def each_client(data: object, what: str) -> list[tuple[str, object]]:
     """(name or number, data) of every client."""
     if isinstance(data, Mapping):
@@ -226,15 +235,16 @@ def site_names(sites: object) -> NDArray[np.str_]:
 
 
 def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> list[tuple[str, object]]:
-    """The tests in the order of the clients."""
+    """The tests in the order of the clients, whose names in a dict are their numbers where they have no others."""
     found = each_client(test, "test")
     known = [str(name) for name in names] or [str(client) for client in range(clients)]
-    if len(names) and isinstance(test, Mapping):
+    if isinstance(test, Mapping):
         given = dict(found)
         wrong = sorted(set(given) ^ set(known))
         if wrong:
+            numbered = "" if len(names) else f" (0 to {clients - 1}, as clients are given in a list)"
             raise WorkloadError(
-                f"test: it must have the same names as clients, and {wrong[0]!r} is in one of them only"
+                f"test: it must have the same names as clients{numbered}, and {wrong[0]!r} is in one of them only"
             )
         return [(name, given[name]) for name in known]
     if len(found) != clients:

@@ -64,6 +64,25 @@ def test_all_forms_of_data_are_the_same_data(tmp_path: Path, form: Any) -> None:
     assert fingerprint(one.folder) == fingerprint(other.folder)
 
 
+def test_a_tensor_dataset_of_ones_own_is_read_by_its_own_items(tmp_path: Path) -> None:
+    class Halves(torch.utils.data.TensorDataset):
+        def __getitem__(self, index: Any) -> Any:
+            x, y = super().__getitem__(index)
+            return x / 2, y
+
+    pairs = three_clients()
+    own = [Halves(torch.tensor(x), torch.tensor(y)) for x, y in pairs]
+    one, other = run(tmp_path / "a", clients=own), run(tmp_path / "b", clients=[(x / 2, y) for x, y in pairs])
+    assert fingerprint(one.folder) == fingerprint(other.folder)
+
+
+def test_a_dict_of_tests_for_a_list_of_clients_goes_by_number(tmp_path: Path) -> None:
+    tests = [samples(5 + number, 7) for number in range(3)]
+    by_number = {number: tests[number] for number in (2, 0, 1)}
+    one, other = run(tmp_path / "a", "fedbn", test=tests), run(tmp_path / "b", "fedbn", test=by_number)
+    assert fingerprint(one.folder) == fingerprint(other.folder)
+
+
 def test_names_of_clients_and_their_own_tests_are_in_the_tables(tmp_path: Path) -> None:
     clients = dict(zip(["north", "south", "west"], three_clients(), strict=True))
     tests = {name: samples(5 + number, 7) for number, name in enumerate(["west", "south", "north"])}

@@ -85,6 +85,10 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "a test label beyond them": (lambda: {"test": (X, Y + 1)}, r"test: label 3 is out of range"),
     "a test of another shape": (lambda: {"test": (X[:, :1], Y)}, r"test: a sample's x has shape \(1,\)"),
     "too few tests": (lambda: {"test": [(X, Y)]}, r"test: 1 test sets for 3 clients"),
+    "tests of other numbers": (
+        lambda: {"test": dict.fromkeys((1, 2, 3), (X, Y))},
+        r"same names as clients \(0 to 2, as clients are given in a list\), and '0' is in one",
+    ),
     "tests of other names": (
         lambda: {"clients": {"a": (X, Y), "b": (X, Y)}, "test": {"a": (X, Y), "c": (X, Y)}},
         r"test: it must have the same names as clients, and 'b' is in one",
