@@ -84,7 +84,14 @@ class FedSSP(PartlyShared[Server]):
     ] = "spectral"
     share_statistics: Annotated[bool, Help("average BatchNorm's running statistics of what is shared too")] = False
     preference: Annotated[bool, Help("personalized preference (PGPA)", "FedSSP, section 4.2")] = True
-    preference_rate: Annotated[NonNegative, Help("SGD learning rate of the preference q", "FedSSP, 4.2")] = 0.005
+    preference_rate: Annotated[
+        NonNegative,
+        Help(
+            "SGD learning rate of the preference q; 0: q stays zero, as in the authors' code on a GPU, whose numbers "
+            "are those of the regularizer alone",
+            "FedSSP, 4.2",
+        ),
+    ] = 0.005
     regularization: Annotated[
         NonNegative, Help("weight τ of ½ mean((μ - μ̄)²), from the second round on", "FedSSP, 4.2")
     ] = 100.0
