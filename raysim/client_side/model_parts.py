@@ -59,21 +59,21 @@ def check_parts(config: RunConfig, names: Collection[str]) -> None:
 
 
 def check_types(module: torch.nn.Module) -> None:
-    """Check that a model's parameters have values, in float32.
+    """Check that a model's parameters have values, and that they and its buffers with a fraction are float32.
 
     Raises:
         ConfigError: one has another type, or no shape yet.
     """
     import torch
 
-    for name, parameter in module.named_parameters():
-        if isinstance(parameter, torch.nn.UninitializedParameter):
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
             raise ConfigError(
                 f"model: {name} of {type(module).__name__} has no shape before the first forward pass. Call the module "
                 "on a sample before you give it, or name the sizes of its layers."
             )
-        if parameter.dtype != torch.float32:
-            found = str(parameter.dtype).removeprefix("torch.")
+        if tensor.dtype != torch.float32 and (tensor.is_floating_point() or isinstance(tensor, torch.nn.Parameter)):
+            found = str(tensor.dtype).removeprefix("torch.")
             raise ConfigError(
                 f"model: {name} of {type(module).__name__} is {found}, and models are trained in float32. Give "
                 "module.float(), and set training.precision to bf16 if forward passes are to be in bfloat16."

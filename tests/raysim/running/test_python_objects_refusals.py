@@ -217,10 +217,14 @@ def test_a_method_that_takes_a_model_apart_refuses_one_with_more_than_body_and_h
     ("change", "words"),
     [
         (lambda net: net.double(), "model: body.weight of Net is float64, and .* Give module.float()"),
+        (
+            lambda net: net.register_buffer("offset", torch.zeros(2, dtype=torch.float64)) or net,
+            "model: offset of Net is float64, and .* Give module.float()",
+        ),
         (lambda net: torch.nn.Sequential(torch.nn.LazyLinear(3)), "model: 0.weight of Sequential has no shape before"),
     ],
 )
-def test_parameters_without_a_shape_or_of_another_type(change: Any, words: str, tmp_path: Path) -> None:
+def test_parameters_and_buffers_without_a_shape_or_of_another_type(change: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         raysim.run("fedavg", model=change(seeded()), clients=three_clients(), **quick(tmp_path))
 
