@@ -34,6 +34,8 @@ from benchmarks.agreement.graph_authors import (
 from benchmarks.agreement.problem import Values
 
 PREFERENCE_RATE = 0.05
+BATCH = 8
+"""Graphs of a mini-batch, a third of a client's: what a step leaves behind would be seen in the next."""
 
 
 def cases(folder: Path) -> Iterator[Case]:
@@ -62,7 +64,8 @@ def cases(folder: Path) -> Iterator[Case]:
             network = models.SSP(inputs.classes, LAYERS, [width], 0, width, 4, HIDDEN, 0.0, 0.0, 0.0)
             head, network.fc = network.fc, nn.Identity()
             model = filled(models.Split_model(network, head), start.module(number), names)
-            loaders = {part: [dgl_parts.batch(start.training(number))] for part in PARTS}
+            batches = [dgl_parts.batch(graphs) for graphs in start.training(number, BATCH)]
+            loaders = dict.fromkeys(PARTS, batches)
             clients.append(client.Client_GC(model, number, str(number), 1, loaders, None, given))
         its = server.Server(clients[0].model, "cpu")
         its.uploaded_ids, its.uploaded_weights = [*range(CLIENTS)], [1] * CLIENTS
@@ -93,8 +96,15 @@ def cases(folder: Path) -> Iterator[Case]:
         train = client.train_gc_SSP
 
         def from_zero(self: Any, *given: Any) -> Any:
-            self.opt_local_consensus.zero_grad()
-            return train(self, *given)
+            optimizer = self.opt_local_consensus
+            step = optimizer.step
+
+            def step_and_clear() -> None:
+                step()
+                optimizer.zero_grad()
+
+            with mock.patch.object(optimizer, "step", step_and_clear):
+                return train(self, *given)
 
         return mock.patch.object(client, "train_gc_SSP", from_zero)
 
@@ -102,7 +112,12 @@ def cases(folder: Path) -> Iterator[Case]:
         "fedssp",
         names,
         theirs,
-        {"model.name": "spectral", "workload.laplacian": "combinatorial", "method.preference_rate": PREFERENCE_RATE},
+        {
+            "model.name": "spectral",
+            "workload.laplacian": "combinatorial",
+            "method.preference_rate": PREFERENCE_RATE,
+            "training.batch_size": BATCH,
+        },
         [
             Change("decision: the encoders are averaged from the first round on", averaged_at_once),
             Change("decision: the preference q is learned from the first round on", preference_at_once),

@@ -88,11 +88,15 @@ class Start:
         model.load_shared(self._shared)
         return model.module
 
-    def training(self, client: int) -> Graphs:
-        """The graphs that a client trains on, in the order of its mini-batch."""
+    def training(self, client: int, batch_size: int = WHOLE) -> list[Graphs]:
+        """The mini-batches that a client trains on, each in the order that raysim gives its graphs."""
         part = self.federation.parts[client]
-        graphs = part.graphs.subset(part.train)
-        return graphs.subset(np.lexsort((np.arange(len(graphs)), graphs.edge_counts, graphs.sizes)))
+        cut = [part.train[start : start + batch_size] for start in range(0, len(part.train), batch_size)]
+        return [in_order(part.graphs.subset(chosen)) for chosen in cut]
+
+
+def in_order(graphs: Graphs) -> Graphs:
+    return graphs.subset(np.lexsort((np.arange(len(graphs)), graphs.edge_counts, graphs.sizes)))
 
 
 def case(
@@ -105,7 +109,7 @@ def case(
     """Compares the clients' models after the last round, parameter by parameter."""
 
     def run(case: Case, wanted: Iterable[str]) -> Values:
-        with TemporaryDirectory() as place:
+        with TemporaryDirectory() as place, problem.unshuffled():
             result = raysim.run(
                 {"method": method, "schedule.rounds": problem.ROUNDS, **SETTINGS, **options, "output": f"{place}/run"}
             )
@@ -222,7 +226,7 @@ def their_clients(
 
     clients = []
     for number in range(CLIENTS):
-        own, graphs = start.module(number), start.training(number)
+        own, (graphs,) = start.module(number), start.training(number)
         inputs = start.federation.input_spec(number)
         model = filled(build(inputs.input_shape[0], inputs.classes), own, names)
         batch = Batch.from_data_list(encoded([*as_data(graphs)]))
