@@ -39,7 +39,7 @@ BATCH = 8
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """FedSSP with its defaults."""
+    """FedSSP with its defaults, and with the preference that stays zero, as on a GPU."""
     pairs = {
         "atom_encoder.linear": "node_encoder.0", "eig_encoder_s.eig_w": "eigenvalue_encoder.linear",
         "mha_norm": "attention.attention_norm", "mha.out_proj": "attention.output", "ffn_norm": "attention.ffn_norm",
@@ -75,6 +75,16 @@ def cases(folder: Path) -> Iterator[Case]:
             training.run_fedSSP(given, clients, its, problem.ROUNDS, 1, summary_writer=writer)
         return ended(clients, names)
 
+    at_once, with_q, cleared, copied = _changes(client, training)
+    options = {"model.name": "spectral", "workload.laplacian": "combinatorial", "training.batch_size": BATCH}
+    learned = {**options, "method.preference_rate": PREFERENCE_RATE}
+    yield case("fedssp", names, theirs, learned, [at_once, with_q, cleared])
+    yield case("fedssp", names, theirs, {**options, "method.preference_rate": 0.0}, [at_once, copied])
+
+
+def _changes(client: Any, training: Any) -> tuple[Change, Change, Change, Change]:
+    """What is changed in the authors' modules, in the order of the comparisons."""
+
     def averaged_at_once() -> AbstractContextManager[Any]:
         return mock.patch.object(training, "range", later, create=True)
 
@@ -108,19 +118,19 @@ def cases(folder: Path) -> Iterator[Case]:
 
         return mock.patch.object(client, "train_gc_SSP", from_zero)
 
-    yield case(
-        "fedssp",
-        names,
-        theirs,
-        {
-            "model.name": "spectral",
-            "workload.laplacian": "combinatorial",
-            "method.preference_rate": PREFERENCE_RATE,
-            "training.batch_size": BATCH,
-        },
-        [
-            Change("decision: the encoders are averaged from the first round on", averaged_at_once),
-            Change("decision: the preference q is learned from the first round on", preference_at_once),
-            Change("defect: the gradient of q is never set to zero", gradient_of_one),
-        ],
+    def copied_as_on_a_gpu() -> AbstractContextManager[Any]:
+        train = client.Client_GC.local_train
+
+        def train_a_copy(self: Any, epochs: int) -> None:
+            if self.local_consensus.is_leaf:
+                self.local_consensus = self.local_consensus.clone()  # what .to("cuda") makes of a parameter
+            train(self, epochs)
+
+        return mock.patch.object(client.Client_GC, "local_train", train_a_copy)
+
+    return (
+        Change("decision: the encoders are averaged from the first round on", averaged_at_once),
+        Change("decision: the preference q is learned from the first round on", preference_at_once),
+        Change("defect: the gradient of q is never set to zero", gradient_of_one),
+        Change("start: q is copied once, as to a GPU, and the copy is what the features get", copied_as_on_a_gpu),
     )

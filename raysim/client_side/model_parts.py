@@ -67,7 +67,7 @@ def check_types(module: torch.nn.Module) -> None:
     import torch
 
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-        if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+        if isinstance(tensor, (torch.nn.UninitializedParameter, torch.nn.UninitializedBuffer)):
             raise ConfigError(
                 f"model: {name} of {type(module).__name__} has no shape before the first forward pass. Call the module "
                 "on a sample before you give it, or name the sizes of its layers."
