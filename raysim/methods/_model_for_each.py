@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.aggregators.means import weighted_sum
-from raysim.method import ClientState, FlatModel, Message, Updates, Vector, WholeModel
+from raysim.method import ClientState, FlatModel, Message, Module, Updates, Vector, WholeModel
 
 COMPARES = "which mixes each client's model from those of several clients"
 """Why a server step must take updates of several clients."""
@@ -24,7 +25,15 @@ class Server:
 
 
 class ModelForEach(WholeModel[Server, ClientState], Protocol[ClientState]):
-    """The server's half: w_i = Σ_j a_ij θ_j over the round's clients j, where a method makes the weights a."""
+    """The server's half: w_i = Σ_j a_ij θ_j over the round's clients j, where a method makes the weights a.
+
+    Frozen parameters are not shared: sums of equal values are these values but for rounding.
+    """
+
+    def shared_names(self, module: Module) -> Collection[str]:
+        from raysim.flat_model import all_names
+
+        return all_names(module) - {name for name, each in module.named_parameters() if not each.requires_grad}
 
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), {})

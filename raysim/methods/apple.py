@@ -76,9 +76,9 @@ class Apple(Method[Server, ClientState]):
       the first round it knows its own core alone, p = (1): local training from common initial values.
     - A client that was not sampled keeps its last core and p. A new one starts from the mean of all cores by p0, and
       is judged by it until its first task.
-    - Only parameters are combined. Floating-point buffers (BatchNorm's statistics) stay local: weights may be negative
-      or not sum to one, and so combined variances could be negative. Input layers and heads of clients with different
-      tasks stay local too, and are trained with g itself.
+    - Only parameters that are trained are combined. Frozen ones and floating-point buffers (BatchNorm's statistics)
+      stay local: weights may be negative or not sum to one, and so combined variances could be negative. Input layers
+      and heads of clients with different tasks stay local too, and are trained with g itself.
     - A core on the server is the one that its client trained last, whole, however stale the update is.
     - A client downloads all n cores (n·d values); the paper's limit on their number is left out.
     """
@@ -102,7 +102,7 @@ class Apple(Method[Server, ClientState]):
     )
 
     def shared_names(self, module: Module) -> Collection[str]:
-        return [name for name, _ in module.named_parameters()]
+        return [name for name, parameter in module.named_parameters() if parameter.requires_grad]
 
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), {}, {}, self.mu)

@@ -96,9 +96,7 @@ class FedPUB(ModelForEach[Kept]):
         return masked(module, self.prune)
 
     def shared_names(self, module: Module) -> Collection[str]:
-        from raysim.flat_model import all_names
-
-        return {name for name in all_names(module) if not is_mask(name)}
+        return {name for name in super().shared_names(module) if not is_mask(name)}
 
     def init_client(self, model: FlatModel) -> Kept:
         return Kept(model.take_private(), NOTHING)

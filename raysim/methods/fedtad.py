@@ -99,6 +99,11 @@ class FedTAD(WholeModel[Server, Vector]):
             raise ConfigError(
                 "method fedtad distills into a GCN of two layers; set --model gcn --layers 2 --last convolution"
             )
+        if frozen := next((entry.name for entry in model.entries if not entry.trained), ""):
+            raise ConfigError(
+                f"method fedtad trains the whole model on the server too, and {frozen} is frozen; let it be trained, "
+                "requires_grad_(True), or take --method fedavg"
+            )
         return Server(model.take_shared(), NOTHING, {})
 
     def init_client(self, model: FlatModel) -> Vector:
