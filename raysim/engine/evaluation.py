@@ -164,13 +164,15 @@ def _check_losses(
     number: int, of_slices: Sequence[EvaluationSums], found: Mapping[int, Sequence[EvaluationSums]]
 ) -> None:
     """RaysimError if a model has no loss: in the tables NaN is a round without evaluation, which readers pass over."""
-    judged = [("the global model", of_slices), *((f"client {client}'s model", sums) for client, sums in found.items())]
+    judged = [("the global model", of_slices)]
+    for client, sums in found.items():
+        judged += [(f"client {client}'s model", sums[:2]), (f"client {client}'s fine-tuned model", sums[2:])]
     for name, all_sums in judged:
         if any(sums.samples and math.isnan(sums.loss) for sums in all_sums):
             raise RaysimError(
-                f"round {number}, stage evaluate: the loss of {name} is NaN, though its parameters are finite, so the "
-                "round is dropped. Its outputs overflow, or a variance of its BatchNorm is negative: lower "
-                "training.learning_rate, or look at what an attack or a method of your own makes of such variances"
+                f"round {number}, stage evaluate: the loss of {name} is NaN, so the round is dropped. Its outputs "
+                "overflow, or a variance of its BatchNorm is negative: lower training.learning_rate, or look at what "
+                "an attack or a method of your own makes of such variances"
             )
 
 

@@ -17,6 +17,7 @@ from raysim.config.run_config import build, flatten
 from raysim.errors import RaysimError
 from raysim.method import ClientTask
 from raysim.results.result import comparable, load_result
+from raysim.running import simulation
 from raysim.storage import checkpoint
 from tests.own_data import QUICK, three_clients
 from tests.raysim.conftest import Start
@@ -86,9 +87,17 @@ def test_a_model_whose_loss_is_nan_ends_the_run(tmp_path: Path, method: str) -> 
     model = torch.nn.Sequential(OrderedDict(body=layers, head=torch.nn.Linear(6, 3)))
     given: dict[str, Any] = {"attack.kind": "sign-flip", "attack.strength": 100.0, "attack.malicious": (1,)}
     given |= {"attack.from_round": 2, "clients": three_clients(), "model": model, "output": str(tmp_path / "run")}
-    with pytest.raises(RaysimError, match=r"round 2, stage evaluate: the loss of .* is NaN, .* the round is dropped"):
+    with pytest.raises(RaysimError, match=r"round 2, stage evaluate: the loss of .* is NaN, so the round is dropped"):
         raysim.run(method, **given, **QUICK)
     assert rounds_of(tmp_path / "run") == [1] and last_checkpoint(tmp_path / "run").name == "round-000001"
+
+
+def test_fine_tuning_that_diverges_is_named(tmp_path: Path) -> None:
+    """One step of each client is finite, and the server hardly moves."""
+    still = {"method.name": "fedavgm", "method.server_rate": 1e-30, "training.batch_size": 100}
+    steep = {"model.name": "mlp", "training.learning_rate": 1e15, "evaluation.fine_tune": 3}
+    with pytest.raises(RaysimError, match=r"the loss of client 0's fine-tuned model is NaN"):
+        simulation.run(small_run(tmp_path / "run", LOGISTIC | still | steep))
 
 
 def test_a_round_whose_evaluation_fails_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
