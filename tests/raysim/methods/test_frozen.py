@@ -76,7 +76,6 @@ def test_of_clients_with_arrays(tmp_path: Path, method: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ON_NODES)
-@pytest.mark.filterwarnings("ignore:no gradient of the loss reaches personal")
 def test_of_clients_with_nodes(tmp_path: Path, method: str) -> None:
     options = {"name": "nodes", "path": kept_rings()[1], "exchange": "none", "clients": 3}
     given: dict[str, Any] = {f"workload.{name}": value for name, value in options.items()} | QUICK | {"rounds": 4}
