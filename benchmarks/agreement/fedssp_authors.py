@@ -83,7 +83,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def _changes(client: Any, training: Any) -> tuple[Change, Change, Change, Change]:
-    """What is changed in the authors' modules, in the order of the comparisons."""
+    """Changes of the authors' modules, in the order of the comparisons."""
 
     def averaged_at_once() -> AbstractContextManager[Any]:
         return mock.patch.object(training, "range", later, create=True)
