@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -18,14 +19,16 @@ from raysim.errors import ConfigError
 from raysim.remote.address import local_path
 from raysim.results.measures import find
 from raysim.search.halving import FIXED, Bracket, bracket_of
-from raysim.search.space import read_axes
+from raysim.search.space import Axis, read_axes
 from raysim.search.trials import Search
-from raysim.studies.choosing import check_chooses
+from raysim.studies.choosing import check_measure, check_run
 from raysim.studies.command import count_of, keep_request, sampler_seed_of, seeds_of
 
 USAGE = "python -m raysim.search --space NAME=LOW:HIGH[:log] … --output FOLDER [--trials 20] [options of all runs]"
 FILE = "search.yaml"
 """The request, in the search's folder."""
+JUDGED = ("evaluation.", "workload.validation_share")
+"""Beginnings of the options that decide on which data, and until when, a run is judged."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,24 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     searched = {axis.path for axis in axes}
     if both := next((path for path in base if path in searched), None):
         raise ConfigError(f"--{both}: it is searched (--space); leave one of the two out.")
-    config = build([base, {axis.path: axis.first for axis in axes}])
-    check_chooses("--measure", measure, config)
+    check_measure("--measure", measure)
+    first = {axis.path: axis.ends[0] for axis in axes}
+    config = build([base, first])
+    for values in _judged(axes):
+        check_run(build([base, first, values]))
     bracket = _bracket(known, config, searched)
     seeds = tuple(seeds_of(known.seeds))
     results = known.output / "results"
     search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results, bracket)
     _keep(known.output / FILE, search)
     return Command(search, config, known.output, known.workers, _words(search, known.seeds, rest))
+
+
+def _judged(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
+    """All combinations of what a search varies in how its runs are judged; of a range both ends."""
+    found = [axis for axis in axes if axis.path.startswith(JUDGED)]
+    for values in itertools.product(*(axis.ends for axis in found)):
+        yield dict(zip([axis.path for axis in found], values, strict=True))
 
 
 def _bracket(known: argparse.Namespace, config: RunConfig, searched: Collection[str]) -> Bracket | None:

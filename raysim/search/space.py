@@ -41,9 +41,9 @@ class Axis:
         return FloatDistribution(self.low, self.high, log=self.log)
 
     @property
-    def first(self) -> Any:
-        """One of its values."""
-        return self.choices[0] if self.choices else int(self.low) if self.whole else self.low
+    def ends(self) -> tuple[Any, ...]:
+        """Its choices, or both ends of its range."""
+        return self.choices or ((int(self.low), int(self.high)) if self.whole else (self.low, self.high))
 
     def words(self) -> str:
         """The axis as it is typed."""

@@ -40,18 +40,21 @@ def by_validation(measure: Measure) -> bool:
     return measure.column.startswith(VALIDATION) and measure.how != "validated"
 
 
-def check_chooses(key: str, measure: Measure, config: RunConfig) -> None:
-    """ConfigError where test data would choose, or there is no validation data.
-
-    Args:
-        key: the option or the key that names the measure, for the message.
-        config: of a run that is chosen or not.
-    """
+def check_measure(key: str, measure: Measure) -> None:
+    """ConfigError for a measure of test data, which may not choose; ``key`` names it in the message."""
     if not by_validation(measure):
         raise ConfigError(
             f"{key} {measure.name}: a search may not choose by test data, or what it finds would be judged by what "
             f"chose it. Allowed: {VALIDATION}accuracy, {VALIDATION}loss, or best_ before them."
         )
+
+
+def check_run(config: RunConfig) -> None:
+    """ConfigError for a run without validation data to choose it by, or that test data may end early.
+
+    Args:
+        config: of a run that is chosen or not.
+    """
     if getattr(config.workload, "validation_share", None) == 0:
         raise ConfigError(
             "workload.validation_share: 0, so there is no validation data to choose by. Set it, --validation_share 0.2 "

@@ -17,7 +17,7 @@ from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
 from raysim.results.measures import Measure, find
 from raysim.studies import grid
-from raysim.studies.choosing import Choice, check_chooses
+from raysim.studies.choosing import Choice, check_measure, check_run
 from raysim.studies.curves import Curves
 from raysim.studies.entries import Context, explained, file_name, mistake
 from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
@@ -211,16 +211,15 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *study.inside.values()):
         check_names(layer, path, {}, trusted)
         check_calls(layer, path, (), trusted, advice=f"add --trust {path.parent}")
+    if study.choice is not None:
+        check_measure(f"{path}: choose: measure", study.choice.measure)
     for cell in study.cells():
         try:
-            cell.config()
+            config = cell.config()
+            if study.choice is not None:
+                check_run(config)
         except ConfigError as error:
             raise ConfigError(f"{path}: {_blamed(cell, str(error))}: {error}") from error
-    if study.choice is not None:
-        try:
-            check_chooses("measure", study.choice.measure, next(study.cells()).config())
-        except ConfigError as error:
-            raise mistake(path, "choose", str(error)) from error
 
 
 def _blamed(cell: Cell, message: str) -> str:

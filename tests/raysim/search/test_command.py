@@ -78,6 +78,11 @@ def test_halving_makes_one_table_with_one_two_and_eight_workers_and_after_kills(
         (["--measure", "acuracy"], "no measure 'acuracy'. Did you mean accuracy?"),
         (["--validation_share", "0"], "workload.validation_share: 0, so there is no validation data to choose by"),
         (["--patience", "3"], "runs of a search may not end early by test data"),
+        (["--space", "patience=0:3"], "runs of a search may not end early by test data"),
+        (
+            ["--patience", "3", "--space", "evaluation.measure=validation_loss,loss"],
+            "runs of a search may not end early by test data",
+        ),
         (["--mu", "0.1"], "--method.mu: it is searched"),
         (["--seed", "3"], "a search has seeds, --seeds 0-2"),
         (["--trials", "0"], "--trials 0: not allowed. Allowed: a whole number ≥ 1"),

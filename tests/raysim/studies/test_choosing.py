@@ -93,7 +93,17 @@ def test_equal_budgets_are_said_in_one_sentence() -> None:
             "measure: accuracy",
             "choose: measure accuracy: a search may not choose",
         ),
-        ("validation_share: 0.2", "validation_share: 0.0", "choose: workload.validation_share: 0, so there is no"),
+        ("validation_share: 0.2", "validation_share: 0.0", "base: workload.validation_share: 0, so there is no"),
+        (
+            "seeds: [0, 1]",
+            "seeds: [0, 1]\ncolumns: {A: {}, B: {workload.validation_share: 0.0}}",
+            "columns: B: workload.validation_share: 0, so there is no validation data to choose by",
+        ),
+        (
+            "mu: [0.5, 1.0]}",
+            "mu: [0.5, 1.0], evaluation.patience: [0, 3]}",
+            "rows: fedavg, learning_rate 0.1, patience 3: evaluation.measure: runs of a search may not end early",
+        ),
         ("[learning_rate, mu], meas", "[method], meas", "choose: method is no option of the grid whose best value"),
         ("grid: {method: [fedavg, fedprox], learning_rate: [0.1, 0.2], mu: [0.5, 1.0]}", "rows: {A: {}}", "has none"),
         ("latex: page.tex", "latex: page.py", "page.py is not allowed. Allowed: a path that ends in .tex"),
