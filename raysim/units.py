@@ -64,6 +64,16 @@ def counted(count: int, noun: str) -> str:
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
+def mean(values: Sequence[float]) -> float:
+    """The mean of one value or more: infinite where some are, NaN where there is none (∞ − ∞, or a NaN)."""
+    return statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values) / len(values)
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """The sample standard deviation (n − 1); None with fewer than two values, or where one is not finite."""
+    return statistics.stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
+
+
 @dataclass(frozen=True)
 class Scale:
     """How the values of one column of a table are written, all in the same unit."""
@@ -75,13 +85,18 @@ class Scale:
     """Whether values are counted rather than measured, so that equal ones have no spread."""
 
     def text(self, values: Sequence[float]) -> str:
-        """Mean ± sample standard deviation without the unit; one value alone has no spread, none is empty."""
+        """Mean ± sample standard deviation without the unit; one value alone has no spread, none is empty.
+
+        A mean that is not finite is ``inf``, or ``not finite`` where there is none, and has no spread.
+        """
         if not values:
             return ""
         scaled = [self.factor * value for value in values]
+        middle, spread = mean(scaled), deviation(scaled)
+        if math.isnan(middle):
+            return "not finite"
         exact = self.whole and len(set(scaled)) == 1  # a number of rounds is what it is
-        spread = f" ± {statistics.stdev(scaled):{self.form}}" if len(scaled) > 1 and not exact else ""
-        return f"{statistics.fmean(scaled):{self.form}}{spread}"
+        return f"{middle:{self.form}}{'' if spread is None or exact else f' ± {spread:{self.form}}'}"
 
     def heading(self, text: str) -> str:
         """A column's heading with the unit, if there is one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 
+from raysim import units
 from raysim.comparison import claims, paired_tests
 from raysim.comparison.differences import paired, pairs
 from raysim.comparison.outcomes import Outcomes, Pairing
@@ -66,8 +66,8 @@ def _record(
     """One mean without rounding; shares of one, bytes, seconds."""
     row, column, measure = place
     found: dict[str, object] = {"row": row, "column": column, "measure": measure.name, "runs": len(own), "failed": lost}
-    found["mean"] = statistics.fmean(own) if own else None
-    found["std"] = statistics.stdev(own) if len(own) > 1 else None
+    found["mean"] = units.mean(own) if own else None
+    found["std"] = units.deviation(own)
     if outcomes.statistics:
         found["mark"] = mark
     if outcomes.paper:

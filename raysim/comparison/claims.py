@@ -7,13 +7,14 @@ difference out. Otherwise the measured seeds cannot tell, and the table says how
 
 from __future__ import annotations
 
+import math
 import re
-import statistics
 
 from raysim.comparison.differences import Difference, mean_difference, pairs
 from raysim.comparison.outcomes import Outcomes
 from raysim.comparison.paired_tests import MOST_SEEDS, POWER, seeds_needed
 from raysim.comparison.table import Entry, Head, Table
+from raysim.units import deviation
 
 NUMBER = re.compile(r"[-+−]?\d+(\.\d+)?")
 ABOUT = (
@@ -32,7 +33,7 @@ def table(outcomes: Outcomes) -> Table:
         if printed[0] is None or printed[1] is None or not (differences := pairs(first, second)):
             continue
         scale, claimed = outcomes.scale_of_differences(measure), printed[0] - printed[1]
-        here, spread = mean_difference(differences), statistics.stdev(differences) if len(differences) > 1 else None
+        here, spread = mean_difference(differences), deviation(differences)
         told = verdict(claimed / scale.factor, here, spread)
         of = ", ".join(filter(None, (column, outcomes.heading(measure))))
         paper = f"{claimed:+{scale.form}}".replace("-", "−")
@@ -52,6 +53,8 @@ def verdict(claimed: float, here: Difference, spread: float | None) -> str:
         claimed: the paper's difference, in the unit of ``here``.
         spread: standard deviation of the paired differences; None with one seed.
     """
+    if math.isnan(here.mean):
+        return "not told: not all values are finite"
     if here.low is None or here.high is None or spread is None:
         return "not told by one seed"
     low, high = sorted((here.low, here.high) if claimed >= 0 else (-here.low, -here.high))

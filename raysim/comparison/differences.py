@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from raysim.units import counted
 
 CONFIDENCE = 0.95
+NOT_FINITE = "cannot be computed: not all values are finite"
+"""The words for a difference of rows one of which has an infinite value."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,9 @@ class Difference:
     """The mean of paired differences and the interval that holds the true mean with 95 % confidence."""
 
     mean: float
+    """NaN where a pair has no finite difference (an infinite loss, say)."""
     low: float | None
-    """None with one seed, whose difference has no interval."""
+    """None with one seed, whose difference has no interval, and where the mean is NaN."""
     high: float | None
     seeds: int
 
@@ -32,6 +35,8 @@ class Difference:
 
     def text(self, factor: float, form: str) -> str:
         """As tables and sentences have it, ``+1.17 [−0.40, +2.74], 3 seeds``; ``form`` is that of a number."""
+        if math.isnan(self.mean):
+            return f"{NOT_FINITE}, {counted(self.seeds, 'seed')}"
         numbers = [_signed(factor * value, form) for value in (self.mean, self.low, self.high) if value is not None]
         interval = f" [{numbers[1]}, {numbers[2]}]" if len(numbers) > 1 else ", cannot be told"
         return f"{numbers[0]}{interval}, {counted(self.seeds, 'seed')}"
@@ -57,8 +62,11 @@ def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Differe
 
 
 def mean_difference(differences: Sequence[float]) -> Difference:
-    """The mean of one difference or more, with its interval."""
-    mean, count = statistics.fmean(differences), len(differences)
+    """The mean of one difference or more, with its interval; NaN without one where a difference is not finite."""
+    count = len(differences)
+    if not all(map(math.isfinite, differences)):
+        return Difference(math.nan, None, None, count)
+    mean = statistics.fmean(differences)
     if count == 1:
         return Difference(mean, None, None, 1)
     half = quantile(count) * statistics.stdev(differences) / math.sqrt(count)

@@ -35,7 +35,7 @@ ABOUT_MARKS = (
 
 @dataclass(frozen=True)
 class PairedResult:
-    """Results of tests of paired differences; None where there is one pair alone."""
+    """Results of tests of paired differences; None with fewer than two pairs, or where one is not finite."""
 
     t: float | None
     """The p-value of Student's t."""
@@ -47,7 +47,7 @@ class PairedResult:
 
 def result_of(differences: Sequence[float]) -> PairedResult:
     """Test whether the mean (t) and the middle (Wilcoxon) of paired differences are zero."""
-    if len(differences) < 2:
+    if len(differences) < 2 or not all(map(math.isfinite, differences)):
         return PairedResult(None, None, None)
     from scipy.stats import ttest_1samp, wilcoxon
 
@@ -111,10 +111,14 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
 def marks(
     values: Values, rows: Sequence[str], columns: Sequence[str], measures: Sequence[Measure]
 ) -> dict[tuple[str, str, str], Mark]:
-    """(row, column, measure) → ``best`` for the best mean, ``near`` for those that are not told from it."""
+    """(row, column, measure) → ``best`` for the best mean, ``near`` for those that are not told from it.
+
+    A row with a value that is not finite has neither.
+    """
     found: dict[tuple[str, str, str], Mark] = {}
     for column, measure in itertools.product(columns, measures):
-        there = {row: own for row in rows if (own := values.get((row, column, measure.name)))}
+        known = {row: values.get((row, column, measure.name), {}) for row in rows}
+        there = {row: own for row, own in known.items() if own and all(map(math.isfinite, own.values()))}
         if measure.best is None or len(there) < 2:
             continue
         sign = 1 if measure.best == "largest" else -1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from raysim.comparison import paired_tests
-from raysim.comparison.differences import Difference, mean_difference, pairs
+from raysim.comparison.differences import NOT_FINITE, Difference, mean_difference, pairs
 from raysim.judge.refusals import Refusal, listed
 from raysim.results.measures import Measure
 from raysim.units import Scale, counted, scale
@@ -112,6 +113,8 @@ class Verdict:
             return f"{names[0]} is better than {names[1]} by {self._said(gain)}, {seeds}"
         if self.better == "B":
             return f"{names[1]} is better than {names[0]} by {self._said(_reversed(gain))}, {seeds}"
+        if math.isnan(gain.mean):
+            return f"cannot tell {names[0]} from {names[1]}: the difference in {self._title} {NOT_FINITE}, {seeds}"
         told = f"cannot tell {names[0]} from {names[1]}: {self._said(gain)} in favor of A, {seeds}"
         if gain.low is None:
             return f"{told}, which has no interval; two seeds are the least, and five or more the rule"

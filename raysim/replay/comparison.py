@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.comparison.differences import Difference, paired
+from raysim.comparison.differences import NOT_FINITE, Difference, paired
 from raysim.comparison.runs import compare
 from raysim.report import compare as report_page
 from raysim.report.figures import text_of
@@ -83,6 +83,8 @@ class Comparison:
 
     def _mean_text(self) -> str:
         assert self.mean is not None
+        if math.isnan(self.mean.mean):
+            return f"the mean difference {NOT_FINITE}"
         interval = f" [{self.mean.low:+.4f}, {self.mean.high:+.4f}]" if self.mean.low is not None else ""
         return f"{self.mean.mean:+.4f}{interval} in the mean of {counted(self.mean.seeds, 'client')}"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -95,9 +94,7 @@ def _measures(comparison: Comparison) -> list[tuple[str, list[Cell]]]:
             key = (setting.row, setting.column, measure.name)
             values, entry = outcomes.values.get(key, {}).values(), entries[key]
             near = "≈ " if entry.mark == "near" else ""
-            cells.append(
-                Number(near + entry.text, statistics.fmean(values), best=entry.mark == "best") if values else "–"
-            )
+            cells.append(Number(near + entry.text, units.mean([*values]), best=entry.mark == "best") if values else "–")
         found.append((outcomes.scale(measure).heading(heading), cells))
     return found
 

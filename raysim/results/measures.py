@@ -6,6 +6,7 @@ cost of an accuracy (``rounds_to_0.8``); or the gain of clients over training al
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class Measure:
     ``validated_accuracy`` its value in the first round with the best validation accuracy; ``average_accuracy`` the mean
     of all its values, larger where a run learns sooner; ``tail_accuracy`` the mean of its last ten values, which varies
     less than the last one does; ``spread_accuracy`` the standard deviation (n − 1) of these ten, smaller where a curve
-    is steadier at its end.
+    is steadier at its end, and infinite where one of them is.
 
     ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
@@ -102,7 +103,8 @@ class Measure:
         if self.how == "tail":
             return float(values.iloc[-TAIL:].mean())
         if self.how == "spread":
-            return float(values.iloc[-TAIL:].std()) if len(values) > 1 else None
+            last = values.iloc[-TAIL:]
+            return None if len(last) < 2 else float(last.std()) if last.abs().max() < math.inf else math.inf
         if self.how == "best":
             return float(values.max() if self.best == "largest" else values.min())
         return float(values.iloc[-1])

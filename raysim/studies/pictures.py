@@ -52,7 +52,7 @@ def scale_of(measure: Measure, found: Found) -> units.Scale:
 
 
 def draw(picture: Picture, found: Found, title: str) -> bytes:
-    """The lines as PNG; a column without a value has no point."""
+    """The lines as PNG; a column without a value, or with an infinite one, has no point."""
     figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
@@ -62,7 +62,7 @@ def draw(picture: Picture, found: Found, title: str) -> bytes:
                 scale.factor * np.array(found.get((row, column, measure.name), []), dtype=float)
                 for column in picture.columns
             ]
-            known = [place for place, value in enumerate(values) if len(value)]
+            known = [place for place, value in enumerate(values) if len(value) and np.isfinite(value).all()]
             points = [point(picture.center, values[place]) for place in known]
             middle, below, above = np.array(points).reshape(-1, 3).T
             levels = np.append(levels, middle)
@@ -125,7 +125,8 @@ def draw_heat_map(heat_map: HeatMap, found: Found, rows: Sequence[str], columns:
     image = panel.imshow(unit.factor * cells, cmap=colors, aspect="auto")
     for row, column in np.argwhere(~np.isnan(cells)).tolist():
         red, green, blue, _ = image.cmap(image.norm(unit.factor * cells[row, column]))
-        ink = "black" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "white"
+        bright = 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 or not np.isfinite(cells[row, column])  # has no color
+        ink = "black" if bright else "white"
         panel.text(column, row, unit.text([cells[row, column]]), ha="center", va="center", color=ink, fontsize=9)
     panel.set_xticks(range(len(columns)), list(columns), rotation=30, ha="right")
     panel.set_yticks(range(len(rows)), list(rows))

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import Any
 
 from raysim.cli.interruption import Interruption
@@ -22,6 +21,7 @@ from raysim.studies.command import Command
 from raysim.studies.computing import compute, load_ahead
 from raysim.studies.study_file import Cell, Study, read
 from raysim.studies.tables import load_packages, place_of_table, unmeasured, values, write_table
+from raysim.units import mean
 
 FIRST = 60.0
 """Seconds after which a table is written before all cells are there."""
@@ -126,7 +126,7 @@ def _told(study: Study, found: Values) -> dict[str, Any]:
         for one in failures.failures(study)
     ]
     rows = [
-        {"row": row, "column": column, "measure": measure, "mean": fmean(seeds.values()), "seeds": seeds}
+        {"row": row, "column": column, "measure": measure, "mean": mean([*seeds.values()]), "seeds": seeds}
         for (row, column, measure), seeds in found.items()
     ]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def test_no_other_module_counts_bytes_in_a_way_of_its_own() -> None:
         ("seconds", [1.0, 2.0], "x (s)", "1.5 ± 0.7"),
         ("count", [8.0, 8.0, 8.0], "x", "8"),
         ("plain", [], "x", ""),
+        ("plain", [0.5, math.inf], "x", "inf"),
+        ("plain", [math.inf, -math.inf], "x", "not finite"),
     ],
 )
 def test_a_column_is_written_in_one_unit(unit: units.Unit, values: list[float], heading: str, text: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import replace
 
 from raysim.comparison import building, markdown
-from raysim.comparison.outcomes import lines_of_heads
-from raysim.comparison.table import Page
-from tests.raysim.comparison.made import outcomes
+from raysim.comparison.outcomes import Pairing, lines_of_heads
+from raysim.comparison.table import Entry, Page
+from tests.raysim.comparison.made import LOSS, outcomes
 
 
 def test_means_have_marks_counts_and_the_numbers_of_a_paper() -> None:
@@ -41,3 +42,17 @@ def test_heads_are_listed_in_short_form_or_as_one_digest() -> None:
     assert many != lines_of_heads({("row", "", seed): "ac" * 32 for seed in range(61)})
     page = markdown.page(Page("title", (), origin=tuple(few)))
     assert page.splitlines() == few
+
+
+def test_an_infinite_value_is_shown_and_what_cannot_be_computed_of_it_is_said() -> None:
+    place = ("B_1 & co", "A", "loss")
+    paper = {("FedAvg", "A", "loss"): "1.5", place: "1.25"}
+    made = replace(outcomes(), pairings=(Pairing(("B_1 & co",), "FedAvg", LOSS),), paper=paper)
+    values = {**made.values, place: {0: math.inf, 1: 1.0, 2: math.inf}}
+    means, differences, claims, *tests = building.tables(replace(made, values=values))
+    assert dict(means.rows)["B_1 & co"][1] == Entry("inf", "", "(3)")
+    [record] = [one for one in means.records if (one["row"], one["column"], one["measure"]) == place]
+    assert (record["mean"], record["std"]) == (math.inf, None)
+    said = "cannot be computed: not all values are finite, 3 seeds"
+    assert differences.rows == (("B_1 & co − FedAvg", (Entry(said),)),)
+    assert claims.rows[0][1][-1] == Entry("not told: not all values are finite") and not tests

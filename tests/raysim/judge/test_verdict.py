@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from raysim.judge.verdict import Groups, Verdict
@@ -47,3 +49,13 @@ def test_the_seeds_that_would_be_needed_are_said() -> None:
     found = verdict([0.81, 0.82, 0.83], [0.80, 0.80, 0.80])
     assert found.plain()["tests"]["seeds needed"] == 5
     assert "; about 5 new seeds would be needed for a difference of this size and spread." in found.text()
+
+
+def test_an_infinite_loss_is_no_difference() -> None:
+    found = verdict([0.5, math.inf, 0.7], [0.6, 0.6, 0.6], "loss")
+    assert found.better == "" and found.text().splitlines()[:2] == [
+        "cannot tell A (x) from B (y): the difference in loss cannot be computed: not all values are finite, 3 paired "
+        "seeds.",
+        "  A (x): loss inf",
+    ]
+    assert found.plain()["tests"] == {"t p": None, "Wilcoxon p": None, "seeds needed": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -52,6 +53,7 @@ def test_the_average_is_of_all_rounds_that_were_judged_and_the_spread_of_the_las
     assert value(frame, "average_accuracy") == pytest.approx(14.5 / 11)
     assert value(frame, "average_loss") == pytest.approx(0.4)
     assert value(frame.iloc[:1], "spread_accuracy") is None
+    assert value(pd.DataFrame({"loss": [0.5, math.inf, 0.3]}), "spread_loss") == math.inf
     assert measures.find("spread_accuracy").best == "smallest" and measures.find("tail_accuracy").best == "largest"
 
 

@@ -39,6 +39,19 @@ def test_a_picture_shows_the_cells_that_there_are(tmp_path: Path) -> None:
         assert image.size[0] > 500
 
 
+@pytest.mark.filterwarnings("error")
+def test_pictures_of_an_infinite_loss_are_drawn_without_it(tmp_path: Path) -> None:
+    more = (
+        "curves: {path: curves.png, measure: loss, against: round}\n"
+        "heat_map: {path: squares.png, measure: loss, label: loss}\n"
+    )
+    read = study_of(tmp_path, PICTURE.replace("local_loss: local loss", "loss: loss") + more)
+    for cell in read.cells():
+        keep(cell, accuracy=[0.1, 0.4], loss=[2.0, np.inf if cell.row == "FedAvg" and cell.seed else 1.5])
+    tables.write_table(read)
+    assert {path.name for path in tmp_path.glob("*.png")} == {"losses.png", "curves.png", "squares.png"}
+
+
 @pytest.mark.parametrize(("largest", "axis"), [(4.0, "linear"), (-5000.0, "symlog")])
 def test_a_value_far_from_the_others_does_not_flatten_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: float, axis: str
