@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from raysim.columns import COLUMNS
 from raysim.config.config_file import read_config_file
 from raysim.config.run_config import build, settings
 from raysim.errors import ConfigError
 from raysim.studies import failures
+from raysim.studies.curves import AGAINST, without_costs
 from raysim.studies.study_file import Cell, Study
 
 
@@ -48,6 +52,7 @@ def check_measures(study: Study) -> None:
         return
     columns = dict.fromkeys(name for names in found for name in names or ())
     _check_gains(study)
+    _check_costs(study, found)
     for measure in (*study.measures, *study.shown.values()):
         if measure.column not in columns:
             raise ConfigError(
@@ -55,6 +60,22 @@ def check_measures(study: Study) -> None:
                 f"by the cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
                 "(evaluation.auc: true for auc, say)."
             )
+
+
+def _check_costs(study: Study, found: Sequence[tuple[str, ...] | None]) -> None:
+    """ConfigError for curves against a cost that a row will not have.
+
+    Args:
+        found: the columns of each cell by its settings.
+    """
+    wanted = study.curves
+    if wanted is None:
+        return
+    for cell, names in zip(study.cells(), found, strict=True):
+        row = study.choice.groups[cell.row][0] if study.choice else cell.row
+        there = [name for name in AGAINST if COLUMNS[name].when in ("", "always") or name in (names or ())]
+        if wanted.against not in there and (row in wanted.rows or not wanted.rows):
+            raise without_costs(study.path, wanted, cell.place, there)
 
 
 def _check_gains(study: Study) -> None:

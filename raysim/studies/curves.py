@@ -18,7 +18,7 @@ from raysim.config.nearest import did_you_mean
 from raysim.report.canvas import LIGHT, new_figure
 from raysim.results.costs import running_costs
 from raysim.results.measures import WHOLE_RUNS, Measure
-from raysim.studies.entries import Entry, Measured, PictureFile
+from raysim.studies.entries import Entry, Measured, PictureFile, mistake
 from raysim.units import scale
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from pandas import DataFrame
+
+    from raysim.errors import ConfigError
 
 AGAINST = {
     "round": ("rounds", 1.0),
@@ -72,6 +74,12 @@ class Curves(Entry):
     """Rows that have a line; empty: all."""
 
 
+def costs(run: DataFrame) -> DataFrame:
+    """The costs of a run's rounds up to each one: those columns of :data:`AGAINST` that its table has."""
+    found = running_costs(run)
+    return found.assign(bytes_up=run["bytes_up"].cumsum()) if "bytes_up" in run else found
+
+
 def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
     """Mean over runs of cost and measure, for each round in which all measured it, and half the mean's 95 % interval.
 
@@ -80,16 +88,29 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
     import pandas as pd
 
     found = [
-        running_costs(run)
-        .assign(value=run[curves.measure.column], bytes_up=run["bytes_up"].cumsum() if "bytes_up" in run else np.nan)
-        .dropna(subset=["value"])
-        .set_index("round", drop=False)
+        costs(run).assign(value=run[curves.measure.column]).dropna(subset=["value"]).set_index("round", drop=False)
         for run in runs
     ]
     grouped = pd.concat(found).groupby(level=0)
     means, count = grouped[[curves.against, "value"]].mean(), len(found)
     means["half"] = (quantile(count) if count > 1 else np.nan) * grouped["value"].std() / np.sqrt(count)
     return means[grouped.size() == count]
+
+
+def without_costs(file: Path, curves: Curves, place: str, there: Sequence[str]) -> ConfigError:
+    """The error for a run that lacks the column against which it is to be drawn.
+
+    Args:
+        place: column and row of the run.
+        there: the columns of costs that it has.
+    """
+    return mistake(
+        file,
+        f"curves: against: {curves.against}",
+        f"{place} has no column {curves.against}. Against these it can be drawn: {', '.join(there)}. Choose one of "
+        "them, leave the row out (rows), or set devices (devices.preset), with which a run has virtual_seconds and "
+        "joules.",
+    )
 
 
 def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from raysim.config.nearest import did_you_mean
-from raysim.results.measures import Measure
+from raysim.results.measures import WHOLE_RUNS, Measure
 from raysim.studies.choosing import Choice
 from raysim.studies.entries import file_name, mistake
 from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
@@ -32,6 +32,8 @@ def check_references(
                 raise mistake(
                     path, f"{key}: {name}", f"{shown.name} is in {shown.unit}, and the column in {units[name]}."
                 )
+            if file.curves is not None and file.curves.measure.name == name and shown.how in WHOLE_RUNS:
+                raise mistake(path, f"{key}: {name}", f"{shown.name} has one value a run, and curves draw {name}.")
     if file.picture is not None:
         named += [("picture", "row", row) for row in file.picture.rows]
         named += [("picture", "column", column) for column in file.picture.columns]

@@ -227,18 +227,33 @@ def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
             squares = pictures.draw_heat_map(study.heat_map, found, [*study.rows], [*study.columns], study.title)
             yield study.heat_map.path, squares
     if study.curves is not None:
-        runs = _drawn(study, study.curves)
+        runs = drawn(study, study.curves)
         if runs:
             figure = curves.draw(study.curves, runs, [*study.columns], study.title)
             for path in study.curves.path:
                 yield path, curves.content_of(figure, path)
 
 
-def _drawn(study: Study, wanted: curves.Curves) -> curves.Runs:
-    """The runs that curves show: of a choice those that were chosen; what did not measure it has no line."""
-    column = wanted.measure.column
-    runs = {key: own for key, own in finished_runs(study).items() if all(column in run for run in own)}
+def drawn(study: Study, wanted: curves.Curves) -> curves.Runs:
+    """The runs that curves show: of a choice those that were chosen; what did not measure it has no line.
+
+    The measure's column holds what the row shows in its place.
+
+    Raises:
+        ConfigError: a run has no column of the costs against which it is to be drawn.
+    """
+    runs = dict[tuple[str, str], list["pd.DataFrame"]]()
+    for (row, column), own in finished_runs(study).items():
+        name = study.shown.get((row, wanted.measure.name), wanted.measure).column
+        if all(name in run for run in own):
+            runs[row, column] = [run.assign(**{wanted.measure.column: run[name]}) for run in own]
     if study.choice is not None:
         picked = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
         runs = {place: runs[row, place[1]] for place, row in picked.items() if (row, place[1]) in runs}
-    return {place: own for place, own in runs.items() if not wanted.rows or place[0] in wanted.rows}
+    found = {place: own for place, own in runs.items() if not wanted.rows or place[0] in wanted.rows}
+    for (row, column), own in found.items():
+        for there in map(curves.costs, own):
+            if wanted.against not in there:
+                place = " / ".join(filter(None, (column, row)))
+                raise curves.without_costs(study.path, wanted, place, [*there])
+    return found

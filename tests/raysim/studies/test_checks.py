@@ -12,7 +12,7 @@ from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.studies import cell_run, study_file
 from raysim.studies.checks import check_cell, check_measures
-from tests.raysim.small_study import HERE, TEXT, fake_run, keep
+from tests.raysim.small_study import HERE, TEXT, fake_run, keep, study_of
 
 
 def test_a_cell_made_with_other_settings_is_not_mixed_in(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,3 +87,17 @@ def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
 def test_every_study_of_the_tree_can_have_its_measures() -> None:
     for file in sorted((Path(__file__).parents[3] / "docs" / "studies").glob("*.yaml")):
         check_measures(study_file.read(file))
+
+
+def test_curves_against_a_cost_that_a_row_will_not_have_are_refused(tmp_path: Path) -> None:
+    """It was a KeyError after the last cell."""
+    more = "curves: {path: b.png, measure: accuracy, against: joules}\n"
+    with pytest.raises(ConfigError) as error:
+        check_measures(study_of(tmp_path, more))
+    assert "small.yaml: curves: against: joules: MLP / FedAvg has no column joules. Against these it can be" in str(
+        error.value
+    )
+    assert "drawn: round, bytes, bytes_up. Choose one of them" in str(error.value)
+    devices = TEXT.replace("mu: 1.0}", "mu: 1.0, devices.preset: phones}")
+    (tmp_path / "own.yaml").write_text(devices + more.replace("}", ", rows: [Strong prox]}"), encoding="utf-8")
+    check_measures(study_file.read(tmp_path / "own.yaml"))

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from raysim.errors import ConfigError
 from raysim.results.measures import find
-from raysim.studies import curves, pictures, tables
-from tests.raysim.small_study import keep, study_of
+from raysim.studies import curves, pictures, study_file, tables
+from tests.raysim.small_study import TEXT, keep, study_of
 
 PICTURE = """
 picture:
@@ -140,6 +140,32 @@ def test_curves_of_some_rows(tmp_path: Path) -> None:
     assert (tmp_path / "b.png").exists()
     with pytest.raises(ConfigError, match="curves: no row 'FedProx'"):
         study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: round, rows: [FedProx]}")
+
+
+@pytest.mark.parametrize("against", ["joules", "virtual_seconds", "bytes"])
+def test_curves_of_kept_cells_without_these_costs_are_refused(tmp_path: Path, against: str) -> None:
+    read = study_of(tmp_path, f"curves: {{path: b.png, measure: accuracy, against: {against}}}")
+    keep(next(read.cells()), accuracy=[0.2, 0.4], bytes_up=[1, 2])
+    message = f"small.yaml: curves: against: {against}: MLP / FedAvg has no column {against}. Against these it can be "
+    with pytest.raises(ConfigError, match=f"{message}drawn: round, bytes_up. Choose"):
+        tables.write_table(read)
+
+
+def test_a_curve_is_of_what_its_row_shows(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    shows = "mu: 1.0, shows: {accuracy: tuned_client_accuracy_mean}}"
+    more = "curves: {path: b.png, measure: accuracy, against: round}"
+    path.write_text(TEXT.replace("mu: 1.0}", shows) + more, encoding="utf-8")
+    read = study_file.read(path)
+    for cell in read.cells():
+        keep(cell, accuracy=[0.2, 0.4], tuned_client_accuracy_mean=[0.6, 0.8])
+    assert read.curves is not None
+    drawn = tables.drawn(read, read.curves)
+    lines = {row: curves.points(own, read.curves)["value"].tolist() for (row, of), own in drawn.items() if of == "MLP"}
+    assert lines == {"FedAvg": [0.2, 0.4], "Strong prox": [0.6, 0.8]}
+    path.write_text(path.read_text().replace("tuned_client_accuracy_mean", "local_gain"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="Strong prox: shows: accuracy: local_gain has one value a run, and curves"):
+        study_file.read(path)
 
 
 def test_curves_against_what_clients_sent(tmp_path: Path) -> None:
