@@ -10,7 +10,7 @@ import itertools
 import math
 import statistics
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from raysim.comparison.differences import pairs
@@ -28,8 +28,8 @@ ABOUT = (
     f"difference of this size and spread at {100 * ALPHA:g} % with a power of {100 * POWER:g} %."
 )
 ABOUT_MARKS = (
-    f"**Bold**: the best mean of a column; ≈: not told from it at {100 * ALPHA:g} % (paired t over equal seeds, "
-    "Holm-corrected over the rows of the column)."
+    "**Bold**: the best mean of a column, of the rows that none beats over the seeds that both have; ≈: not told from "
+    f"it at {100 * ALPHA:g} % (paired t over these seeds, Holm-corrected over the rows of the column)."
 )
 
 
@@ -113,7 +113,9 @@ def marks(
 ) -> dict[tuple[str, str, str], Mark]:
     """(row, column, measure) → ``best`` for the best mean, ``near`` for those that are not told from it.
 
-    A row with a value that is not finite has neither.
+    The best row has the best mean of those that no other row beats over the seeds that both have, as the tests compare
+    them: a row that lacks a hard seed is not the best for that alone. A column in which every row is beaten has no
+    marks, and a row with a value that is not finite has none.
     """
     found: dict[tuple[str, str, str], Mark] = {}
     for column, measure in itertools.product(columns, measures):
@@ -122,7 +124,10 @@ def marks(
         if measure.best is None or len(there) < 2:
             continue
         sign = 1 if measure.best == "largest" else -1
-        best = max(there, key=lambda row: sign * statistics.fmean(there[row].values()))
+        unbeaten = [row for row, own in there.items() if not any(_beats(other, own, sign) for other in there.values())]
+        if not unbeaten:
+            continue
+        best = max(unbeaten, key=lambda row: sign * statistics.fmean(there[row].values()))
         others = [row for row in there if row != best]
         corrected = holm([result_of(pairs(there[row], there[best])).t for row in others])
         found[best, column, measure.name] = "best"
@@ -130,3 +135,9 @@ def marks(
             if p is None or p > ALPHA:
                 found[row, column, measure.name] = "near"
     return found
+
+
+def _beats(first: Mapping[int, float], second: Mapping[int, float], sign: int) -> bool:
+    """Whether the first row has the better mean over the seeds that both have; ``sign``: −1 where less is better."""
+    seeds = set(first) & set(second)
+    return sign * math.fsum(first[seed] for seed in seeds) > sign * math.fsum(second[seed] for seed in seeds)

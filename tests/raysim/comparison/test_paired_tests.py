@@ -12,6 +12,7 @@ from scipy.stats import ttest_1samp
 from raysim import study
 from raysim.comparison import paired_tests
 from raysim.comparison.paired_tests import PairedResult, holm, result_of, seeds_needed
+from raysim.results.measures import find
 from raysim.studies import study_file, tables
 from tests.raysim.small_study import TEXT, keep, study_of
 
@@ -119,3 +120,26 @@ def test_a_study_without_statistics_has_neither(tmp_path: Path) -> None:
     assert study.main([str(tmp_path / "small.yaml"), "--table-only"]) == 0
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "difference [95 % interval]" in page and "Holm" not in page and "**" not in page
+
+
+def _marks(**rows: dict[int, float]) -> dict[str, str]:
+    values = {(row, "", "accuracy"): own for row, own in rows.items()}
+    return {row: mark for (row, _, _), mark in paired_tests.marks(values, [*rows], [""], [find("accuracy")]).items()}
+
+
+def test_a_row_that_lacks_hard_seeds_is_not_the_best_for_that() -> None:
+    """Its mean, 0.80, is above the other's, 0.74, which beats it on every seed that both have, and by the test too."""
+    easy = {0: 0.8, 1: 0.81, 2: 0.79}
+    whole = {seed: value + 0.1 + seed / 1000 for seed, value in easy.items()} | {3: 0.5, 4: 0.5}
+    assert _marks(easy=easy, whole=whole) == {"whole": "best"}
+    assert _marks(easy=easy, apart={7: 0.9, 8: 0.9}) == {
+        "apart": "best",
+        "easy": "near",
+    }  # no seed says which is better
+
+
+def test_no_row_is_the_best_where_each_is_beaten_and_equal_means_have_one() -> None:
+    circle = {"a": {0: 0.5, 2: 0.4}, "b": {0: 0.4, 1: 0.5}, "c": {1: 0.4, 2: 0.5}}
+    assert _marks(**circle) == {}
+    turned = {"a": {0: 0.1, 1: 0.2, 2: 0.3}, "b": {0: 0.2, 1: 0.3, 2: 0.1}, "c": {0: 0.3, 1: 0.1, 2: 0.2}}
+    assert _marks(**turned) == {"a": "best", "b": "near", "c": "near"}
