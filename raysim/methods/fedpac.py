@@ -51,8 +51,10 @@ class FedPAC(SharedBody[Server, None]):
 
     Where the paper is open: a client without a head of its own (new, joined late) starts from the last round's mean
     head; a client that was not sampled keeps its last one; the centroid of a class stays as it was in a round whose
-    clients have no samples of the class. Statistics and centroids are computed in evaluation mode; BatchNorm's
-    statistics also move while the head trains.
+    clients have no samples of the class. A class has no centroid until a client with samples of it has taken part:
+    until then its samples have no alignment term (0 in the batch's mean), where the authors' code takes the client's
+    own centroid of the class. Statistics and centroids are computed in evaluation mode; BatchNorm's statistics also
+    move while the head trains.
     The alignment term is divided by the number of features, as in the authors' code (``distance mean``); the plain
     sum of the print outweighs the cross-entropy on wide features, so that all of them collapse into one point.
     """
