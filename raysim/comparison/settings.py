@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from raysim.config.options import show
 from raysim.config.run_config import flatten, options_of
+from raysim.errors import ConfigError
 from raysim.results.result import RunResult
 from raysim.storage.folder_files import printable
 
@@ -50,6 +52,9 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
 
     Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
     is read: none of the classes that a config names is imported.
+
+    Raises:
+        ConfigError: two settings that no option tells apart are of one folder.
     """
     ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
     groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
@@ -58,16 +63,30 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
         groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
     paths = _differing([own for own, _ in groups.values()])
     places = [_place(own, paths) for own, _ in groups.values()]
+    folders = [runs[0].folder.resolve() for _, runs in groups.values()]
     settings = []
-    for (row, column), (own, runs) in zip(places, groups.values(), strict=True):
+    for (row, column), folder, (own, runs) in zip(places, folders, groups.values(), strict=True):
         label = _label(own, paths)
         if not label or places.count((row, column)) > 1:
-            name = one_line(runs[0].folder.resolve().name)
+            name = _name(folder, folders)
             label = ", ".join(filter(None, (label, name)))
             row = f"{row}, {name}" if places.count((row, column)) > 1 else row
         differing = {path: show(own[path]) if path in own else "" for path in paths}
         settings.append(Setting(label, row, column, differing, *_one_a_seed(runs)))
     return settings
+
+
+def _name(folder: Path, folders: Sequence[Path]) -> str:
+    """The last parts of a folder's path, as many as tell it apart from the others.
+
+    Raises:
+        ConfigError: it is among them twice.
+    """
+    for length in range(1, len(folder.parts) + 1):
+        end = folder.parts[-length:]
+        if sum(other.parts[-length:] == end for other in folders) == 1:
+            return one_line("/".join(end))
+    raise ConfigError(f"{one_line(str(folder))} is there twice, with different settings. Give each run its own folder.")
 
 
 def _place(own: Mapping[str, Any], paths: Sequence[str]) -> tuple[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pandas import DataFrame
 
 from raysim.comparison.settings import group
+from raysim.errors import ConfigError
 from raysim.results.result import RunResult
 
 
@@ -51,6 +53,15 @@ def test_data_are_columns() -> None:
 def test_settings_that_no_option_tells_apart_have_their_folders_names() -> None:
     runs = [result("a"), result("b", method={"name": "fedavg", "own": 1})]
     assert [(one.row, one.label) for one in group(runs)] == [("fedavg, a", "a"), ("fedavg, b", "b")]
+
+
+def test_folders_of_one_name_have_as_much_of_their_paths_as_tells_them_apart() -> None:
+    """They were one row, in which the second's values took the place of the first's."""
+    own = {"name": "fedavg", "own": 1}
+    runs = [result("x/one/last"), result("y/one/last", method=own), result("z/last", method=own | {"other": 2})]
+    assert [one.row for one in group(runs)] == ["fedavg, x/one/last", "fedavg, y/one/last", "fedavg, z/last"]
+    with pytest.raises(ConfigError, match="one/last is there twice, with different settings"):
+        group([result("one/last"), result("one/last", method=own)])
 
 
 def test_text_of_a_foreign_folder_is_one_line() -> None:

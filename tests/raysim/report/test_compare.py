@@ -24,8 +24,8 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed == [
         str(first / "report.html"),
         str(second / "report.html"),
-        *(str(tmp_path / name) for name in ("compare.html", "compare.csv", "compare-runs.csv")),
-        *(str(tmp_path / name) for name in ("compare.md", "compare.tex")),
+        *(str(tmp_path / name) for name in ("compare.html", "compare.csv", "compare-differences.csv")),
+        *(str(tmp_path / name) for name in ("compare-runs.csv", "compare.md", "compare.tex")),
     ]
     found = check(target, scripts=1)
     assert [address for address in found.addresses if not address.startswith("data:")] == [
