@@ -15,18 +15,18 @@ def decays_untrained(worker: Worker) -> str:
     """A note on weight decay that moves parameters which the loss does not reach; empty if there are none.
 
     A layer that a user's ``forward`` calls under ``torch.no_grad()``, say, which torch's own optimizers would leave.
-    Parts that the method adds are left out: it may train them in a later phase.
+    Parts that the method adds, or calls by other names, are left out: it may train them in a later phase.
     """
     if not worker.config.training.weight_decay or isinstance(worker.config.model, ModelOptions):
         return ""
     model, names = worker.model(0), list[str]()
     with model.loose_gradients(lambda name: True), seeds.kept_streams():
         try:
-            own = dict(worker.config.model.build(worker.federation.input_spec(0)).named_parameters())
+            own = {name for name, _ in worker.config.model.build(worker.federation.input_spec(0)).named_parameters()}
             batch = next(iter(worker.data(0).train.batches(2)))
             worker.objective.mean_loss(model.module.eval()(batch.x), batch.y).backward()
-            reached = {name for name, each in model.module.named_parameters() if each.grad is not None}
-            names = [name for name, each in own.items() if each.requires_grad and name not in reached]
+            found = [(name, each) for name, each in model.module.named_parameters() if each.requires_grad]
+            names = [name for name, each in found if each.grad is None and name in own]
         except Exception:  # of the client's data or the module, which raise it again where a client can be named
             pass
     model.reset()

@@ -15,7 +15,6 @@ from scipy.sparse import csr_matrix
 import raysim
 from raysim.errors import ConfigError, RaysimError
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
-from tests.watch import Watch
 
 X, Y = samples(12)
 
@@ -227,22 +226,6 @@ def test_a_method_that_takes_a_model_apart_refuses_one_with_more_than_body_and_h
 def test_parameters_and_buffers_without_a_shape_or_of_another_type(change: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         raysim.run("fedavg", model=change(seeded()), clients=three_clients(), **quick(tmp_path))
-
-
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_a_layer_under_no_grad_is_told_of_where_weights_decay(decay: float, tmp_path: Path) -> None:
-    watch = Watch()
-    raysim.run("fedavg", model=Blind(), clients=three_clients(), observer=watch, **quick(tmp_path), weight_decay=decay)
-    told = "no gradient of the loss reaches body.weight and 1 more" in "".join(watch.notes)
-    assert told == (decay > 0)
-
-
-class Blind(Net):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            features = self.body(x)
-        scores: torch.Tensor = self.head(features)
-        return scores
 
 
 def quick(folder: Path) -> dict[str, Any]:
