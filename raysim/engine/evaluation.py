@@ -172,7 +172,8 @@ def _check_losses(
             raise RaysimError(
                 f"round {number}, stage evaluate: the loss of {name} is NaN, so the round is dropped. Its outputs "
                 "overflow, or a variance of its BatchNorm is negative: lower training.learning_rate, or look at what "
-                "an attack or a method of your own makes of such variances"
+                "an attack or a method of your own makes of such variances. A loss of your own that leaves samples out "
+                'gives one number for each (reduction="none"), 0 for these: a mean of none is NaN'
             )
 
 

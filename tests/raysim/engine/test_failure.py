@@ -19,7 +19,7 @@ from raysim.method import ClientTask
 from raysim.results.result import comparable, load_result
 from raysim.running import simulation
 from raysim.storage import checkpoint
-from tests.own_data import QUICK, three_clients
+from tests.own_data import QUICK, Net, three_clients
 from tests.raysim.conftest import Start
 from tests.small_runs import LOGISTIC, small_run, worker_of
 
@@ -90,6 +90,17 @@ def test_a_model_whose_loss_is_nan_ends_the_run(tmp_path: Path, method: str) -> 
     with pytest.raises(RaysimError, match=r"round 2, stage evaluate: the loss of .* is NaN, so the round is dropped"):
         raysim.run(method, **given, **QUICK)
     assert rounds_of(tmp_path / "run") == [1] and last_checkpoint(tmp_path / "run").name == "round-000001"
+
+
+def test_a_loss_that_leaves_out_all_samples_of_a_batch(tmp_path: Path) -> None:
+    """It is NaN as a mean of none, and 0 as one number for each."""
+    x, y = three_clients()[0]
+    given: dict[str, Any] = {"clients": three_clients(), "test": [(x, y), (x, y), (x, y * 0)], "model": Net(), **QUICK}
+    with pytest.raises(RaysimError, match=r"is NaN, .* one number for each \(reduction=\"none\"\)"):
+        raysim.run("fedavg", loss=torch.nn.CrossEntropyLoss(ignore_index=0), output=str(tmp_path / "a"), **given)
+    each = torch.nn.CrossEntropyLoss(ignore_index=0, reduction="none")
+    result = raysim.run("fedavg", loss=each, output=str(tmp_path / "b"), **given)
+    assert result.rounds["loss"].iloc[-1] > 0
 
 
 def test_fine_tuning_that_diverges_is_named(tmp_path: Path) -> None:
