@@ -59,6 +59,8 @@ def unguarded(page: Path) -> Iterator[str]:
     for section in re.split(r"\n(?=#)", text):
         rows = [line for line in section.splitlines() if line.startswith("|") and not set(line) <= set("|-: ")]
         cells = [cell.strip() for row in rows for cell in row.strip("|").split("|")[1:]]
-        figures = [cell for cell in cells if re.match(r"[−+-]?\d[\d,.]*( ?(s|ms|MiB|GB|%|x)?$| )", cell)]
+        figures = [
+            cell for cell in cells if re.match(r"[−+-]?\d[\d,.]*([eE][−+-]?\d+)?( ?(s|ms|MiB|GB|%|x)?$| )", cell)
+        ]
         if len(figures) >= 4 and not any(word in section for word in GUARDED):
             yield section

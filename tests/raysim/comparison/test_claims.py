@@ -8,8 +8,9 @@ import pytest
 
 from raysim.comparison import claims, latex, markdown
 from raysim.comparison.differences import Difference
+from raysim.comparison.outcomes import Pairing
 from raysim.comparison.table import Page
-from tests.raysim.comparison.made import outcomes
+from tests.raysim.comparison.made import LOSS, outcomes
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,14 @@ def test_a_table_has_each_difference_with_two_printed_numbers() -> None:
     assert table.records[0]["paper"] == pytest.approx(0.09) and table.records[0]["verdict"] == "confirmed"
     assert "confirmed" in latex.page(Page("title", (table,)), "name")
     assert not claims.table(outcomes()).rows and markdown.table(claims.table(outcomes())) == ""
+
+
+@pytest.mark.parametrize(("first", "second"), [("5e-1", "1E+00"), ("0.5", "10.0e−1 ± 0.1"), ("5e-01 epochs", "1 e")])
+def test_printed_numbers_may_have_exponents(first: str, second: str) -> None:
+    """``5e-1`` was 5; a study file's 0.00001 is 1e-05 as text."""
+    found = outcomes()
+    paper = {("FedAvg", "A", "loss"): second, ("B_1 & co", "A", "loss"): first}
+    values = {**found.values, ("B_1 & co", "A", "loss"): {0: 1.0, 1: 0.75, 2: 1.25}}
+    pairings = (Pairing(("B_1 & co",), "FedAvg", LOSS),)
+    [record] = claims.table(replace(found, values=values, paper=paper, pairings=pairings)).records
+    assert record["paper"] == pytest.approx(-0.5) and record["verdict"] == "confirmed"
