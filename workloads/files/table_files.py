@@ -98,8 +98,8 @@ def _check_quotes(table: pandas.DataFrame) -> None:
             if isinstance(value, str) and "\n" in value and "\t" in value:
                 raise ValueError(
                     f"row {number}: a value in column {name!r} begins with a quotation mark and goes on over tabs and "
-                    'line ends to the next one; write such a value in quotes, with its own marks doubled ("""Well"" '
-                    'he said")'
+                    "line ends to the next one; if it ends too late, write it in quotes, with its own marks doubled "
+                    '("""Well"" he said"); if it is one value, write spaces in the place of its tabs'
                 )
 
 
