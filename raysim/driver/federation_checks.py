@@ -65,6 +65,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     if config.evaluation.decompose_every:
         why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"
         _check_one_task(federation, why, "Set it to 0")
+    _check_own_tests(config, federation)
     _check_objective(config, name, objective_of(federation))
     if config.evaluation.ends_early:
         EarlyStopping(config.evaluation, judging(config, federation).objective, expected(config, federation))
@@ -129,6 +130,18 @@ def _check_one_task(federation: Federation, why: str, advice: str) -> None:
     )
     names = f"{federation.client_name(0)} and {federation.client_name(other)}"
     raise ConfigError(f"{why}, and the clients of {federation.name} have different tasks ({names}, say). {advice}.")
+
+
+def _check_own_tests(config: RunConfig, federation: Federation) -> None:
+    """ConfigError for columns of clients' own test sets where no client that takes part has one."""
+    asked = [name for name in ("fine_tune", "each_client") if getattr(config.evaluation, name)]
+    members = schedule.population(config, federation.clients).members()
+    if asked and not any(federation.test_samples(client) for client in members):
+        raise ConfigError(
+            f"evaluation.{asked[0]}: clients are judged on their own test sets, and of the {len(members)} clients of "
+            f"{federation.name} that take part none has a test sample. Cut tests off their own samples "
+            "(workload.test_share 0.2, say), or leave the option out."
+        )
 
 
 def _check_local_tests(name: str, federation: Federation) -> None:

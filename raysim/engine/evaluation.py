@@ -66,7 +66,7 @@ class EvaluateClients:
     averaged: bool = False
     """Judge what the server has averaged instead of the models that clients are judged by."""
     tuning: FineTuning | None = None
-    """Training after which each model is judged on the test set once more."""
+    """Training after which each model is judged on the test set once more; not of a client that has none."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[list[EvaluationSums]], list[Any]]:
         worker.at(self.moment)
@@ -82,8 +82,8 @@ class EvaluateClients:
                 judge = worker.judged_once if part == "test" else worker.judged
                 judged.append(judge(client, model, getattr(data, part), self.scores and part == "test"))
             if self.tuning is not None:
-                kept = {} if state is None else state.optimizer
-                self.tuning.tune(worker, model, client, data.train, kept)
+                if len(data.test):
+                    self.tuning.tune(worker, model, client, data.train, {} if state is None else state.optimizer)
                 judged.append(worker.judged(client, model, data.test))
             results.append(judged)
         return results, []
@@ -138,11 +138,11 @@ def evaluate_round(
 
     A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
     method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
-    over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
-    validation is by loss. Clients that never take part (``schedule.unseen_clients``, ``schedule.without``) count in
-    ``unseen_accuracy`` and ``unseen_loss`` alone. With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same
-    clients' own test sets after fine-tuning (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the
-    server step that is judged.
+    over clients of the accuracy on these. A client without a test or validation sample is in no mean over these sets.
+    Where the objective has no accuracy, there are no such columns, and validation is by loss. Clients that never take
+    part (``schedule.unseen_clients``, ``schedule.without``) count in ``unseen_accuracy`` and ``unseen_loss`` alone.
+    With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same clients' own test sets after fine-tuning
+    (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the server step that is judged.
 
     Raises:
         RaysimError: a model's loss is NaN.
@@ -215,7 +215,8 @@ def _job_of_clients(
 
 def _cost(config: RunConfig, federation: Federation, client: int) -> int:
     """Samples that a client's evaluation looks at, those that it is fine-tuned on counted once for each epoch."""
-    return federation.test_samples(client) + config.evaluation.fine_tune * federation.samples(client)
+    tests = federation.test_samples(client)
+    return tests + config.evaluation.fine_tune * federation.samples(client) if tests else 0
 
 
 def _columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,42 @@ def test_who_takes_no_part_is_neither_tuned_nor_counted(tmp_path: Path) -> None:
     assert torch.equal(model.buffer, before)
     FineTuning(task, clients=4).tune(worker, model, 3, samples, {})
     assert not torch.equal(model.buffer, before)
+
+
+OPTIONS: dict[str, Any] = {
+    "rounds": 1,
+    "engine.backend": "inline",
+    "evaluation.fine_tune": 2,
+    "evaluation.each_client": True,
+}
+
+
+def given(sizes: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Clients of so many samples each, of two classes."""
+    draws = np.random.default_rng(0)
+    return [(draws.normal(size=(size, 4)).astype(np.float32), np.arange(size) % 2) for size in sizes]
+
+
+def test_a_client_without_a_test_sample_is_neither_tuned_nor_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned: list[int] = []
+    tune = FineTuning.tune
+    monkeypatch.setattr(
+        FineTuning,
+        "tune",
+        lambda *words: (tuned.append(words[3]), tune(*words))[1],  # type: ignore[func-returns-value]
+    )
+    model, clients = torch.nn.Linear(4, 2), given([1, 30, 1, 20])
+    last = run(model=model, clients=clients, test_share=0.2, output=str(tmp_path / "a"), **OPTIONS).rounds.iloc[-1]
+    assert tuned == [1, 3]
+    for kind in ("", "tuned_"):
+        each: dict[str, str] = dict(part.split("=") for part in last[f"{kind}client_accuracies"].split())
+        assert [*each] == ["1", "3"]
+        assert last[f"{kind}client_accuracy_mean"] == pytest.approx(np.mean([*map(float, each.values())]), abs=1e-5)
+    message = r"evaluation\.fine_tune: .* of the 4 clients of own data that take part none has a test sample"
+    with pytest.raises(ConfigError, match=message):
+        run(model=model, clients=clients, test=given([9])[0], output=str(tmp_path / "b"), **OPTIONS)
 
 
 @pytest.mark.parametrize(
