@@ -150,7 +150,7 @@ def evaluate_round(
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0
     slices = [] if by_clients else _jobs_of_slices(config, federation, state, moment, packer)
-    clients = _judged_clients(config, federation)
+    clients = judged_clients(config, federation)
     groups = cut(clients, pool.slots, costs=[max(1.0, _cost(config, federation, client)) for client in clients])
     jobs = [_job_of_clients(group, config, federation, state, moment, packer) for group in groups]
     results = results_of(pool, slices + jobs, note)
@@ -192,7 +192,7 @@ def _jobs_of_slices(
     return jobs
 
 
-def _judged_clients(config: RunConfig, federation: Federation) -> list[int]:
+def judged_clients(config: RunConfig, federation: Federation) -> list[int]:
     """At most ``evaluation.client_limit`` of the clients that can take part, and as many of those that never do."""
     limit, population = config.evaluation.client_limit, schedule.population(config, federation.clients)
     groups = (population.members(), population.others())

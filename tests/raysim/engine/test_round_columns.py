@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from raysim.engine.round_columns import measurable
 from raysim.results.result import comparable
@@ -33,3 +35,17 @@ def test_the_table_has_the_columns_that_were_told(tmp_path: Path, name: str) -> 
     config = small_run(tmp_path / "run", LOGISTIC, **RUNS[name])
     found = comparable(run(config).rounds)
     assert {*measurable(worker_of(config)), "round"} == {*found} - {*TEXT_COLUMNS}
+
+
+def test_a_first_client_without_held_out_samples_hides_no_column(tmp_path: Path) -> None:
+    """A run that ends early by validation_accuracy was refused: client 0 alone was looked at."""
+    draws = np.random.default_rng(0)
+    clients = [(draws.normal(size=(size, 4)).astype(np.float32), np.arange(size) % 2) for size in (1, 30)]
+    options: dict[str, Any] = {
+        "evaluation.measure": "validation_accuracy",
+        "evaluation.patience": 3,
+        "engine.backend": "inline",
+    }
+    options |= {"rounds": 1, "test_share": 0.2, "validation_share": 0.2, "output": str(tmp_path / "run")}
+    found = run(clients=clients, model=torch.nn.Linear(4, 2), **options)
+    assert found.rounds["validation_accuracy"].notna().all()
