@@ -95,6 +95,26 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
         ) from error
 
 
+def copied_functions(loss: Any, metrics: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Copies of a loss and metrics, so that a run in this process leaves objects of a user's own as they are.
+
+    Raises:
+        ConfigError: one cannot be copied.
+    """
+    import copy
+
+    found = {}
+    for name, function in {"loss": loss, **metrics}.items():
+        try:
+            found[name] = copy.deepcopy(function)
+        except Exception as error:  # an attribute that cannot be copied: a lock, an open file
+            raise ConfigError(
+                f"{name}: {type(function).__name__} cannot be copied ({reason_of(error)}). Leave out of its attributes "
+                "what belongs to one process alone."
+            ) from error
+    return found.pop("loss"), found
+
+
 def made_model(held: Any, inputs: InputSpec, name: str) -> torch.nn.Module:
     """The module that was given, or that a class or function makes for a task.
 

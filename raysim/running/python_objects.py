@@ -18,7 +18,7 @@ from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.errors import ConfigError, warn
 from raysim.results.given_again import gathered
-from raysim.running.given_checks import check_functions, check_has_data, copied, made_model
+from raysim.running.given_checks import check_functions, check_has_data, copied, copied_functions, made_model
 from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
 from raysim.workloads.given.given_data import GivenClients, GivenData, GivenModel
 from raysim.workloads.given.labels import as_classes
@@ -75,7 +75,7 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
         arrays = gathered(clients, test)
         objects.classes["workload"] = GivenGraphs if isinstance(arrays, GatheredGraphs) else GivenData
         given["workload.digest"] = arrays.digest()
-        objects.take_functions(loss, metrics or {}, given)
+        loss, metrics = objects.take_functions(loss, metrics or {}, given)
         if resume is None and not isinstance(arrays, GatheredGraphs):  # else as it was
             given.setdefault("test_share", 0.0 if test is not None else 0.2)
     elif further := [name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None]:
@@ -131,8 +131,10 @@ class _Objects:
         self.sources.append(source_of(cls))
         return True
 
-    def take_functions(self, loss: Figure | None, metrics: Mapping[str, Figure], given: dict[str, object]) -> None:
-        """Name a loss and metrics, which are sent with the data."""
+    def take_functions(
+        self, loss: Figure | None, metrics: Mapping[str, Figure], given: dict[str, object]
+    ) -> tuple[Figure | None, dict[str, Figure]]:
+        """Name a loss and metrics, which are sent with the data; copies of them."""
         check_functions(loss, metrics)
         functions = {**({"loss": loss} if loss is not None else {}), **metrics}
         sources = [source_of(function) for function in functions.values()]
@@ -142,6 +144,7 @@ class _Objects:
         identities = map(identity_of, functions.values())
         digest = hashlib.sha256("\n".join([*functions, *identities]).encode()).hexdigest()
         given["workload.code_digest"] = digest if functions else ""
+        return copied_functions(loss, metrics)
 
     def take_model(self, model: Any, given: dict[str, object]) -> None:
         """Keep a copy of a module, or what makes one."""

@@ -66,7 +66,7 @@ class GivenClients(Holding):
     classes: Annotated[NonNegativeInt, Help("number of classes or outputs; 0: as many as the model has")] = 0
     loss: Annotated[str, Help("name of the loss that was given; empty: that of the task")] = ""
     metrics: Annotated[tuple[str, ...], Help("names of the metrics that were given")] = ()
-    code_digest: Annotated[str, Help("SHA-256 of the source of loss and metrics")] = ""
+    code_digest: Annotated[str, Help("SHA-256 of loss and metrics: their sources and attributes")] = ""
     test_share: Annotated[
         ShareBelowOne,
         Help("share of a client's samples that is its local test set, which it does not train on; 0: none"),
@@ -167,7 +167,9 @@ class GivenModel(Holding):
     name: ClassVar[str] = GIVEN
 
     class_name: Annotated[str, Help("name of its class or function")] = ""
-    digest: Annotated[str, Help("SHA-256 of its source, its structure and, of a module, its initial values")] = ""
+    digest: Annotated[
+        str, Help("SHA-256 of its source, structure, attributes and, of a module, its initial values")
+    ] = ""
 
     batch_norm: bool = field(default=False, init=False, repr=False, compare=False)
     """Whether the module has BatchNorm layers, which is no option."""

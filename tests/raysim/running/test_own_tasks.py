@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,29 @@ def test_a_loss_and_metrics_of_ones_own_are_used_and_kept_by_digest(tmp_path: Pa
     assert len(again.rounds) == 9
     with pytest.raises(raysim.RaysimError, match=r"workload\.code_digest"):
         run("regression", tmp_path / "own", rounds=9, resume=found.folder)
+
+
+class Weighted:
+    """Squared errors by a weight; it counts its calls."""
+
+    def __init__(self, weight: float, more: object = None) -> None:
+        self.weight, self.calls, self.more = weight, 0, more
+
+    def __call__(self, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.weight * (outputs - y) ** 2
+
+
+def test_an_object_of_ones_own_is_told_by_its_attributes_and_left_as_it_is(tmp_path: Path) -> None:
+    """Weights 2 and 3 had one digest, so that a run went on with another loss."""
+    loss = Weighted(2)
+    found = run("regression", tmp_path / "run", rounds=1, loss=loss)
+    assert loss.calls == 0
+    run("regression", tmp_path / "run", rounds=2, loss=loss, resume=found.folder)
+    with pytest.raises(raysim.RaysimError, match=r"workload\.code_digest"):
+        run("regression", tmp_path / "run", rounds=3, loss=Weighted(3), resume=found.folder)
+    with pytest.raises(ConfigError, match=r"loss: Weighted cannot be copied .* Leave out of its attributes what"):
+        run("regression", tmp_path / "locked", loss=Weighted(2, threading.Lock()))
 
 
 def test_classes_that_are_written_as_fractions_are_told(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 
-from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
+from raysim.running.source_digest import held_values, identity_of, module_digest, own_classes, source_of
 from tests.own_data import Net, seeded
 
 
@@ -44,6 +49,67 @@ def test_the_digest_of_a_module_covers_source_structure_and_values() -> None:
     assert digest(seeded(), values=False) == digest(seeded(1), values=False)
     assert digest(seeded()) != digest(seeded(), "class Net: ...")
     assert digest(torch.nn.ReLU()) != digest(torch.nn.Tanh())
+
+
+class Weighted:
+    """A loss with an attribute of any kind."""
+
+    def __init__(self, weight: Any = 2.0) -> None:
+        self.weight, self.again = weight, self
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return ((outputs - labels) ** 2).mean()
+
+
+class Masked(torch.nn.Module):
+    """A module whose attribute and mask are in no state."""
+
+    def __init__(self, scale: Any = 1.0, mask: float = 1.0) -> None:
+        super().__init__()
+        self.layer, self.scale = torch.nn.Linear(2, 1), scale
+        self.register_buffer("mask", torch.full((2,), mask), persistent=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (2.0, 2.0, 3.0),
+        ("mean", "mean", "sum"),
+        ({"w": [1, 2]}, {"w": [1, 2]}, {"w": [1, 3]}),
+        ({"a", "b", "c"}, {"c", "b", "a"}, {"a", "b"}),
+        (torch.ones(3), torch.ones(3), torch.zeros(3)),
+        (torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(1.0)),
+        (np.arange(3), np.arange(3), np.arange(1, 4)),
+        (Path("a"), Path("a"), Path("b")),
+        (torch.relu, torch.relu, torch.tanh),
+        (Weighted(1), Weighted(1), Weighted(2)),
+        (Masked(), Masked(), Masked(2.0)),
+    ],
+)
+def test_an_object_is_told_by_the_values_of_its_attributes(one: Any, same: Any, other: Any) -> None:
+    for module in [each for each in (one, same, other) if isinstance(each, torch.nn.Module)]:
+        module.load_state_dict({name: torch.ones_like(each) for name, each in module.state_dict().items()})
+    assert identity_of(Weighted(one)) == identity_of(Weighted(same)) != identity_of(Weighted(other))
+    assert identity_of(Weighted(one).__call__) != identity_of(Weighted(other).__call__)
+    assert identity_of(partial(Weighted, one)) == identity_of(partial(Weighted, same))
+    assert identity_of(partial(Weighted, one)) != identity_of(partial(Weighted, other))
+
+
+def test_of_objects_of_other_packages_the_class_counts() -> None:
+    """Their attributes may be another in every process."""
+    assert [*held_values(random.Random(1))] == [*held_values(random.Random(2))] == ["Random"]
+    assert "Weighted" in source_of(Weighted(2.0)) and "labels" in source_of(Weighted(2.0))
+
+
+def test_a_module_is_told_by_its_attributes_and_by_buffers_that_no_state_holds() -> None:
+    def digest(*options: Any, values: bool = True) -> str:
+        torch.manual_seed(0)
+        return module_digest(Masked(*options), [], values=values)
+
+    assert digest() == digest(1.0) != digest(2.0) and digest(1.0, 2.0) != digest()
+    assert digest(2.0, values=False) != digest(values=False) == digest(1.0, 2.0, values=False)
+    smooth = [identity_of(torch.nn.CrossEntropyLoss(label_smoothing=share)) for share in (0.0, 0.1)]
+    assert smooth[0] != smooth[1]
 
 
 def test_only_classes_of_ones_own_are_recorded() -> None:
