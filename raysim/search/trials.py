@@ -24,6 +24,7 @@ from raysim.search.halving import ROUNDS, Bracket
 from raysim.search.space import Axis
 from raysim.studies import failures
 from raysim.studies.checks import check_cell
+from raysim.studies.choosing import check_judged
 from raysim.studies.places import cell_table
 from raysim.studies.study_file import EXPERIMENT, Cell
 
@@ -218,9 +219,20 @@ def _settled(cell: Cell) -> bool:
 
 
 def _measured(cells: Sequence[Cell], measure: Measure) -> tuple[float, ...] | None:
-    found = [measure.of(cell_table(cell.path)) if cell.path.exists() else None for cell in cells]
-    known = tuple(value for value in found if value is not None)
-    return known if len(known) == len(found) else None
+    """The measure of each cell; None where one failed, or has no value.
+
+    Raises:
+        ConfigError: a finished one lacks the measure's column.
+    """
+    found = list[float]()
+    for cell in cells:
+        rounds = cell_table(cell.path) if cell.path.exists() else None
+        if rounds is not None:
+            check_judged("--measure", measure, cell.name, rounds.columns)
+        if rounds is None or (value := measure.of(rounds)) is None:
+            return None
+        found.append(value)
+    return tuple(found)
 
 
 def _trained(cell: Cell) -> int:

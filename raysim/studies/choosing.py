@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -64,6 +64,22 @@ def check_run(config: RunConfig) -> None:
         raise ConfigError(
             "evaluation.measure: runs of a search may not end early by test data. Set it to validation_accuracy, or "
             "leave evaluation.patience and evaluation.stop_at out."
+        )
+
+
+def check_judged(key: str, measure: Measure, place: str, columns: Collection[str]) -> None:
+    """ConfigError for a finished run without the column that chooses: its data have no such validation.
+
+    Args:
+        key: the option or the key that names the measure, for the message.
+        place: column, row and seed of the run.
+        columns: those of its table of rounds.
+    """
+    if measure.column not in columns:
+        there = [name for name in columns if name.startswith(VALIDATION)]
+        raise ConfigError(
+            f"{key} {measure.name}: the run {place} has no column {measure.column}. Columns of validation data that it "
+            f"has: {', '.join(there) or 'none'}. Choose by one of them, which all runs have."
         )
 
 

@@ -40,13 +40,19 @@ def finished(study: Study, measures: Iterable[Measure]) -> Found:
 
 
 def values(study: Study, measures: Iterable[Measure]) -> Values:
-    """The values that are there so far, each with its seed."""
+    """The values that are there so far, each with its seed.
+
+    Raises:
+        ConfigError: the study chooses, and a run has no column by which to choose it.
+    """
     wanted, found = list(measures), dict[tuple[str, str, str], dict[int, float]]()
     alone_in = local_runs(study) if any(one.how == "gain" for one in (*wanted, *study.shown.values())) else {}
     for cell in study.cells() if wanted else ():
         if not cell.path.exists():
             continue
         run, local = cell_table(cell.path), alone_in.get((cell.column, cell.seed))
+        if study.choice is not None:
+            choosing.check_judged(f"{study.path}: choose: measure", study.choice.measure, cell.name, run.columns)
         for measure in wanted:
             if (value := study.shown.get((cell.row, measure.name), measure).of(run, local)) is not None:
                 found.setdefault((cell.row, cell.column, measure.name), {})[cell.seed] = value

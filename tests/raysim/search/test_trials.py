@@ -10,6 +10,7 @@ from typing import Any
 import optuna
 import pytest
 
+from raysim.errors import ConfigError
 from raysim.search.halving import Bracket
 from raysim.search.trials import Search, Trial, best_of, carry_out
 from raysim.studies.study_file import Cell
@@ -140,3 +141,10 @@ def test_the_best_is_the_largest_accuracy_or_the_smallest_loss(tmp_path: Path, m
     assert found is not None and found.number == best
     assert best_of(trials[2:3], search.measure) is None
     assert best_of([*trials, Trial(5, {}, (), (2.0,) if best == 2 else (0.0,), pruned=True)], search.measure) == found
+
+
+def test_trials_without_the_column_of_the_measure_are_one_sentence(tmp_path: Path) -> None:
+    """They were called failed, and reasons looked for in files that were not there."""
+    message = r"--measure validation_loss: the run trial . / seed 0 has no column validation_loss\. .*: validation_acc"
+    with pytest.raises(ConfigError, match=message):
+        _carried_out(search_in(tmp_path, "validation_loss"))

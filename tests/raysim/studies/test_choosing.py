@@ -79,6 +79,18 @@ def test_the_smallest_loss_is_chosen_and_failures_of_all_settings_count(tmp_path
     assert "(2, 2 failed)" in page
 
 
+def test_a_column_whose_runs_lack_the_measure_is_refused(tmp_path: Path) -> None:
+    """Its rows were left empty, without a word."""
+    text = TEXT.replace("grid:", "columns: {A: {}, B: {model.name: logistic}}\ngrid:")
+    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
+    found = study_file.read(tmp_path / "study.yaml")
+    for cell in found.cells():
+        keep(cell, accuracy=[0.5], **{f"validation_{'accuracy' if cell.column == 'A' else 'loss'}": [0.4]})
+    message = "validation_accuracy: the run B / .* has no column validation_accuracy. .* has: validation_loss"
+    with pytest.raises(ConfigError, match=message):
+        tables.write_table(found)
+
+
 def test_equal_budgets_are_said_in_one_sentence() -> None:
     assert choosing.budget({"a": [20] * 5, "b": [20] * 5}, 5, 1) == (
         "Budget of each row: 5 settings × 5 seeds × 20 rounds = 500 rounds."
