@@ -16,7 +16,7 @@ from raysim.comparison.paired_tests import MOST_SEEDS, POWER, seeds_needed
 from raysim.comparison.table import Entry, Head, Table
 from raysim.units import deviation
 
-NUMBER = re.compile(r"[-+−]?\d+(\.\d+)?([eE][-+−]?\d+)?")
+NUMBER = re.compile(r"[-+−]?(\d+(\.\d*)?|\.\d+)([eE][-+−]?\d+)?")
 ABOUT = (
     "*confirmed*: the interval lies on the paper's side of zero; *refuted at this size*: it leaves the paper's "
     "difference out, for the data, network and clients here; *seeds* would find it with a power of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from raysim.results.measures import WHOLE_RUNS, Measure
 from raysim.studies.choosing import Choice
 from raysim.studies.entries import file_name, mistake
 from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
+
+COMMA = re.compile(r"\s*[-+−]?\d+,\d")
+"""How a number with a comma begins."""
 
 
 def check_references(
@@ -80,5 +84,12 @@ def printed(
                 raise mistake(path, f"{key}: {column}", "not allowed. Allowed: numbers of a column, {MEASURE: NUMBER}.")
             for name, number in numbers.items():
                 known(path, f"{key}: {column}" if column else key, "measure", name, [one.name for one in measures])
+                if COMMA.match(str(number)):
+                    raise mistake(
+                        path,
+                        f"{key}: {column}: {name}" if column else f"{key}: {name}",
+                        f"{number!r} is not allowed, as its comma may be a decimal one. Allowed: 81.45, or text that "
+                        "begins with such a number.",
+                    )
                 found[row, column, name] = str(number)
     return found

@@ -55,8 +55,10 @@ def test_a_table_has_each_difference_with_two_printed_numbers() -> None:
     assert not claims.table(outcomes()).rows and markdown.table(claims.table(outcomes())) == ""
 
 
-@pytest.mark.parametrize(("first", "second"), [("5e-1", "1E+00"), ("0.5", "10.0e−1 ± 0.1"), ("5e-01 epochs", "1 e")])
-def test_printed_numbers_may_have_exponents(first: str, second: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "second"), [("5e-1", "1E+00"), ("0.5", "10.0e−1 ± 0.1"), ("5e-01 epochs", "1 e"), (".5", "1. ± .1")]
+)
+def test_printed_numbers_may_have_exponents_or_begin_with_a_point(first: str, second: str) -> None:
     """``5e-1`` was 5; a study file's 0.00001 is 1e-05 as text."""
     found = outcomes()
     paper = {("FedAvg", "A", "loss"): second, ("B_1 & co", "A", "loss"): first}

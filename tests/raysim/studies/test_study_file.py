@@ -73,6 +73,11 @@ def test_options_may_follow_the_seed(small: Path) -> None:
         ("FedAvg: {method.name: fedavg}", "FedAvg: {method: 'no.such:Method'}", "names code of its own"),
         ("method.mu: 1.0", "shows: {acuracy: auc}", "rows: Strong prox: shows: no measure 'acuracy'. Did you mean"),
         ("method.mu: 1.0", "shows: {accuracy: aucc}", "rows: Strong prox: shows: accuracy: no measure 'aucc'"),
+        (
+            "method.mu: 1.0",
+            "paper: {MLP: {accuracy: '81,4 ± 0,3'}}",
+            "paper: MLP: accuracy: '81,4 ± 0,3' is not allowed",
+        ),
         ("method.mu: 1.0", "shows: {accuracy: loss}", "accuracy: loss is in plain, and the column in percent"),
     ],
 )
