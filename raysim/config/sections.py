@@ -140,7 +140,10 @@ class Evaluation:
     ] = False
     batch_size: Annotated[PositiveInt, Help("test samples in one forward pass")] = 500
     client_limit: Annotated[
-        PositiveInt, Help("largest number of clients, spread evenly, that an evaluation judges on their own test sets")
+        PositiveInt,
+        Help(
+            "largest number of clients, spread evenly over those with test samples, that an evaluation judges by these"
+        ),
     ] = 1000
     patience: Annotated[
         NonNegativeInt, Help("end the run after this many evaluations in a row without a better measure; 0: never")

@@ -193,10 +193,11 @@ def _jobs_of_slices(
 
 
 def judged_clients(config: RunConfig, federation: Federation) -> list[int]:
-    """At most ``evaluation.client_limit`` of the clients that can take part, and as many of those that never do."""
+    """The first with a test sample of ``evaluation.client_limit`` equal parts of those that take part, and others."""
     limit, population = config.evaluation.client_limit, schedule.population(config, federation.clients)
     groups = (population.members(), population.others())
-    return [clients[place] for clients in groups for place in evenly_spread(len(clients), limit)]
+    parts = [clients[start:stop] for clients in groups for start, stop in pairwise(_bounds(len(clients), limit))]
+    return [next(filter(federation.test_samples, part), part[0]) for part in parts]
 
 
 def _job_of_clients(
@@ -291,7 +292,7 @@ def _mean_figure(found: Iterable[EvaluationSums], name: str) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
-def evenly_spread(count: int, limit: int) -> list[int]:
-    """At most ``limit`` of the numbers 0 … count−1, evenly spread."""
+def _bounds(count: int, limit: int) -> list[int]:
+    """The bounds of at most ``limit`` equal parts of the numbers 0 … count−1; none of no numbers."""
     found = min(count, limit)
-    return [index * count // found for index in range(found)]
+    return [index * count // found for index in range(found + 1)] if found else []

@@ -49,3 +49,27 @@ def test_a_first_client_without_held_out_samples_hides_no_column(tmp_path: Path)
     options |= {"rounds": 1, "test_share": 0.2, "validation_share": 0.2, "output": str(tmp_path / "run")}
     found = run(clients=clients, model=torch.nn.Linear(4, 2), **options)
     assert found.rounds["validation_accuracy"].notna().all()
+
+
+def test_clients_without_test_samples_count_in_no_mean_and_take_no_place(tmp_path: Path) -> None:
+    """With a limit of two, clients 0 and 2 were judged, neither of which has a test sample: all figures were NaN."""
+    draws = np.random.default_rng(0)
+    clients = [(draws.normal(size=(size, 4)).astype(np.float32), np.arange(size) % 2) for size in (1, 40, 1, 40)]
+    options: dict[str, Any] = {"evaluation.fine_tune": 1, "evaluation.each_client": True, "engine.backend": "inline"}
+    options |= {"rounds": 1, "test_share": 0.2, "pictures": False}
+    torch.manual_seed(0)
+    every, two = (
+        run(
+            clients=clients,
+            model=torch.nn.Linear(4, 2),
+            output=str(tmp_path / str(limit)),
+            **options | {"evaluation.client_limit": limit},
+        )
+        for limit in (4, 2)
+    )
+    for found in (every, two):
+        judged = found.rounds["client_accuracies"].iloc[-1].split()
+        assert [part.partition("=")[0] for part in judged] == ["1", "3"]
+        own = [float(part.partition("=")[2]) for part in judged]
+        assert found.rounds["accuracy"].iloc[-1] == pytest.approx(np.mean(own))
+        assert found.clients["tuned_accuracy"].notna().tolist() == [False, True, False, True]
