@@ -140,8 +140,9 @@ def _try_functions(objective: Objective, outputs: torch.Tensor, labels: torch.Te
         try:
             value = function(outputs, labels)
         except (Exception, SystemExit) as error:  # of a user's own function
+            alike = " (a regression's come in the labels' shape)" if objective.kind == "regression" else ""
             raise WorkloadError(
-                f"{name}: it cannot take outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)}: "
+                f"{name}: it cannot take outputs {tuple(outputs.shape)}{alike} and labels {tuple(labels.shape)}: "
                 f"{_reason(error)}"
             ) from error
         if not isinstance(value, torch.Tensor) or (value.ndim and len(value) != len(labels)):

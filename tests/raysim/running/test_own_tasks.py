@@ -156,6 +156,7 @@ def test_methods_whose_mathematics_is_classification_say_so(method: str, tmp_pat
         ("regression", {"loss": lambda outputs, y: 1.0}, "loss: it returned float for 2 samples"),
         ("regression", {"metrics": {"accuracy": abs}}, "metrics: 'accuracy' cannot be the name"),
         ("regression", {"metrics": {"mine": lambda outputs, y: y @ y @ y}}, "mine: it cannot take outputs"),
+        ("regression", {"loss": lambda outputs, y: outputs[:, 0] - y}, r"outputs \(2,\) \(a regression's come in the"),
         ("regression", {"model": lambda: torch.nn.Linear(4, 2)}, r"the model gives \(2, 2\) .* with labels \(2,\)"),
         ("multilabel", {"task": "sequences"}, r"the model gives \(2, 3\) .* sequences asks for \(2, 3, 'number of"),
         ("sequences", {"auc": True}, "evaluation.auc: there is no AUC of sequences"),
