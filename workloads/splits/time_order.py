@@ -38,7 +38,8 @@ def hold_out_ends(groups: NDArray[Any], share: float, gap: int) -> tuple[Integer
     """(training, test): positions of the samples; the last ``share`` (rounded) of each group is for the test.
 
     The ``gap`` samples before them overlap with them, and are in neither. At least one sample of a group is tested, and
-    one trained on; a group that is too small for that is for training alone, as all are for a share of 0.
+    one trained on; a group of one sample, or of which the gap would be half or more, is for training alone, as all are
+    for a share of 0.
 
     Args:
         groups: group of each sample, [N] of numbers or names; the samples of a group are in order of time.
@@ -48,7 +49,8 @@ def hold_out_ends(groups: NDArray[Any], share: float, gap: int) -> tuple[Integer
     _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     rank = ranks(group, len(sizes), np.arange(len(groups)))
     wanted = np.maximum(np.floor(sizes * share + 0.5).astype(np.int64), 1)
-    tests = np.where(sizes >= gap + 2, np.minimum(wanted, sizes - gap - 1), 0) if share else np.zeros_like(sizes)
+    enough = sizes >= max(2, 2 * gap + 1)
+    tests = np.where(enough, np.minimum(wanted, sizes - gap - 1), 0) if share else np.zeros_like(sizes)
     first = (sizes - tests)[group]
     tested: NDArray[np.bool_] = rank >= first
     trained = rank < np.where(tests > 0, sizes - tests - gap, sizes)[group]

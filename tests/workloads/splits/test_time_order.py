@@ -17,6 +17,15 @@ def test_ends_by_hand() -> None:
     assert [part.tolist() for part in hold_out_ends(groups, 0.0, gap=1)] == [list(range(13)), []]
 
 
+def test_a_gap_takes_less_than_half_of_a_group() -> None:
+    """Where 80 windows overlap, 100 would leave one to train on."""
+    assert [[len(part) for part in hold_out_ends(np.zeros(size), 0.2, gap=80)] for size in (100, 160, 161)] == [
+        [100, 0],
+        [160, 0],
+        [49, 32],
+    ]
+
+
 def test_ends_of_the_recordings_of_clients_by_hand() -> None:
     """Client 0 has five windows of a and four of b, client 1 two of c, which are too few where each overlaps."""
     recordings = Recordings(np.array(list("aaaaabbbbcc")), overlap=1)
@@ -39,7 +48,7 @@ def test_training_ends_a_gap_before_the_test_begins(sizes: list[int], share: flo
         ranks = np.flatnonzero(groups == group)
         train, test = np.flatnonzero(np.isin(ranks, trained)), np.flatnonzero(np.isin(ranks, tested))
         assert len(train) >= 1 and train.tolist() == list(range(len(train)))
-        if size >= gap + 2:
+        if size >= max(2, 2 * gap + 1):
             assert len(test) >= 1 and test.tolist() == list(range(size - len(test), size))
             assert test[0] - train[-1] == gap + 1
         else:
