@@ -125,9 +125,19 @@ def _attributes(value: Any, above: tuple[int, ...], *, tensors: bool = True) -> 
     elif isinstance(value, functools.partial):
         yield from _inside(value, (*above, id(value)), tensors=tensors)
     else:
-        for name, own in sorted(getattr(value, "__dict__", {}).items()):
+        for name, own in sorted({**_in_slots(value), **getattr(value, "__dict__", {})}.items()):
             yield name
             yield from held_values(own, (*above, id(value)), tensors=tensors)
+
+
+def _in_slots(value: Any) -> dict[str, Any]:
+    """The attributes that an object's classes keep in ``__slots__``."""
+    slots = chain.from_iterable(
+        ((name, held) for name, held in vars(cls).items() if inspect.ismemberdescriptor(held))
+        for cls in type(value).__mro__
+        if not _installed(cls)
+    )
+    return {name: held.__get__(value) for name, held in slots if hasattr(value, name)}
 
 
 def own_classes(module: torch.nn.Module) -> list[type[Any]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,13 @@ class Weighted:
         return ((outputs - labels) ** 2).mean()
 
 
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    """A loss with its value in a slot."""
+
+    weight: Any
+
+
 class Masked(torch.nn.Module):
     """A module whose attribute and mask are in no state."""
 
@@ -83,6 +91,7 @@ class Masked(torch.nn.Module):
         (Path("a"), Path("a"), Path("b")),
         (torch.relu, torch.relu, torch.tanh),
         (Weighted(1), Weighted(1), Weighted(2)),
+        (Slotted(1), Slotted(1), Slotted(2)),
         (Masked(), Masked(), Masked(2.0)),
     ],
 )
