@@ -6,11 +6,9 @@ command-line options), its functions are both halves of the algorithm. The serve
 many clients. State goes in and comes out: nothing may live in ``self``, a module or a file, so that a client task can
 be repeated anywhere with the same bits.
 
-Both halves are told how many clients the round samples and of how many, and how many samples these have
-(``task.cohort``, ``context.cohort``: raysim/cohort.py), since |S|/N and p_i differ from 1 and m_i/m of the cohort
-wherever clients are sampled or join late.
-
-The least there is to a method, federated averaging, is ``raysim/methods/fedavg.py``; a new one starts as a copy of it.
+Both halves are told numbers of clients and samples (``task.cohort``, ``context.cohort``: raysim/cohort.py), since
+|S|/N and p_i differ from 1 and m_i/m of the cohort wherever clients are sampled or join late. The least there is to a
+method, federated averaging, is ``raysim/methods/fedavg.py``; a new one starts as a copy of it.
 """
 
 from __future__ import annotations
@@ -87,10 +85,7 @@ class ClientTask:
 
 @dataclass(frozen=True)
 class Message:
-    """The message that the server sends to a client.
-
-    Arrays that are the *same object* in several clients' messages are stored and sent once.
-    """
+    """The message that the server sends to a client; an array that is the *same object* in several is sent once."""
 
     parameters: Vector
     """The shared entries [d] (``FlatModel.shared``); empty where nothing is shared."""
@@ -202,6 +197,11 @@ class Context:
     """The shared tensors, in the order of their entries in a shared vector."""
     report: Report = field(default_factory=Report, compare=False)
 
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Shapes of the shared tensors, in that order."""
+        return tuple(tensor.shape for tensor in self.tensors)
+
 
 class Method(Protocol[ServerState, ClientState]):
     """A federated method: its traits and its functions; the text of this module says where each function runs.
@@ -223,9 +223,9 @@ class Method(Protocol[ServerState, ClientState]):
         """The module that takes the place of the user's freshly built model everywhere; by default the model itself.
 
         What it holds lies in the flat buffer like all else, ``shared_names`` decides what of it travels, and its
-        ``forward`` is the prediction that clients are judged by. It keeps the model's own children, ``body`` and
-        ``head``, under their names. Parts that fit one task only (a second head) it names, beside the model's own, in
-        an attribute ``task_specific`` (workloads/models/classifier.py). All clients have the same random values of it.
+        ``forward`` is the prediction that clients are judged by. It keeps the model's ``body`` and ``head`` under their
+        names. Parts that fit one task only (a second head) it names, beside the model's own, in an attribute
+        ``task_specific`` (workloads/models/classifier.py). All clients have the same random values of it.
         """
         return module
 

@@ -64,8 +64,19 @@ def mixed_centroids(
     return centroids, known
 
 
-def centroid_loss(model: FlatModel, message: Message, weight: float, objective: Objective = CLASSIFICATION) -> Loss:
-    """Cross-entropy + λ · mean over the batch of ‖h - c_y‖², where the class has a centroid."""
+def centroid_loss(
+    model: FlatModel,
+    message: Message,
+    weight: float,
+    objective: Objective = CLASSIFICATION,
+    own: NDArray[np.float64] | None = None,
+) -> Loss:
+    """Cross-entropy + λ · mean over the batch of ‖h - c_y‖².
+
+    Args:
+        own: the client's own mean features [classes, features], for classes without a centroid; None: a sample of such
+            a class has no distance.
+    """
     import torch
 
     from raysim.flat_model import as_tensor
@@ -74,6 +85,9 @@ def centroid_loss(model: FlatModel, message: Message, weight: float, objective: 
         return lambda module, batch: objective.mean_loss(module(batch.x), batch.y)
     centroids = as_tensor(message.extra["centroids"]).to(model.device)
     known = torch.tensor(message.extra["centroid_samples"] > 0, device=model.device)
+    if own is not None:
+        centroids = torch.where(known[:, None], centroids, torch.tensor(own).to(centroids))
+        known = torch.ones_like(known)
 
     def loss(module: Any, batch: Batch) -> Tensor:
         features = module.body(batch.x)

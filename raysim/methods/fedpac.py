@@ -52,9 +52,8 @@ class FedPAC(SharedBody[Server, None]):
     Where the paper is open: a client without a head of its own (new, joined late) starts from the last round's mean
     head; a client that was not sampled keeps its last one; the centroid of a class stays as it was in a round whose
     clients have no samples of the class. A class has no centroid until a client with samples of it has taken part:
-    until then its samples have no alignment term (0 in the batch's mean), where the authors' code takes the client's
-    own centroid of the class. Statistics and centroids are computed in evaluation mode; BatchNorm's statistics also
-    move while the head trains.
+    until then a client's own mean features of the class take its place, as in the authors' code. Statistics and
+    centroids are computed in evaluation mode; BatchNorm's statistics also move while the head trains.
     The alignment term is divided by the number of features, as in the authors' code (``distance mean``); the plain
     sum of the print outweighs the cross-entropy on wide features, so that all of them collapse into one point.
     """
@@ -120,7 +119,11 @@ class FedPAC(SharedBody[Server, None]):
         )
         features = sums.shape[1]
         aligned = centroid_loss(
-            model, message, self.alignment / (features if self.distance == "mean" else 1), task.objective
+            model,
+            message,
+            self.alignment / (features if self.distance == "mean" else 1),
+            task.objective,
+            sums / np.maximum(counts, 1)[:, None],
         )
         body = train_epochs(model, data.train, task, aligned, trains=lambda name: not name.startswith(HEAD))
         new_sums, _, _ = feature_sums(model, data.train, task)

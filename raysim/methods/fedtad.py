@@ -140,7 +140,7 @@ class FedTAD(WholeModel[Server, Vector]):
 
         from raysim.methods import _node_generator as parts
 
-        sizes = parts.sizes_of([tensor.shape for tensor in context.tensors])
+        sizes = parts.sizes_of(context.shapes)
         new = not server.generator.size
         draws = seeds.torch_generator(context.seed, "fedtad generator", 0 if new else context.round)
         values = parts.first_values(*sizes[1:], draws).numpy() if new else server.generator

@@ -89,6 +89,10 @@ def test_alignment_by_hand() -> None:
     distances = [(features[i] - torch.tensor(extra["centroids"][i])).square().sum() for i in (0, 1)]
     expected = float(plain.detach() + 0.7 * sum(distances) / 3)
     assert centroid_loss(model, message, 0.7)(model.module, batch).item() == pytest.approx(expected, rel=1e-6)
+    own = np.array([[7.0, 7.0], [7.0, 7.0], [1.0, -1.0]])  # FedPAC's: of it the third row takes the place of a centroid
+    distances.append((features[2] - torch.tensor([1.0, -1.0])).square().sum())
+    expected = float(plain.detach() + 0.7 * sum(distances) / 3)
+    assert centroid_loss(model, message, 0.7, own=own)(model.module, batch).item() == pytest.approx(expected, rel=1e-6)
     first_round = Message(np.zeros(0, np.float32), extra | {"centroids": np.zeros((0, 0), np.float32)})
     assert centroid_loss(model, first_round, 0.7)(model.module, batch).item() == pytest.approx(float(plain.detach()))
 
