@@ -1,4 +1,4 @@
-"""Who takes part in a round, and for how many local epochs: plain lists, known without any training."""
+"""Who takes part in a round, for how many local epochs, and who is judged: plain lists, known without any training."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.workloads.federated_data import Federation
 
 
 def planned_intervals(config: RunConfig) -> list[int]:
@@ -234,3 +235,19 @@ def check_joins(joins: Sequence[int], join_every: int, clients: int) -> None:
         )
     if join_every < 1:
         raise ConfigError(f"join_every is {join_every}: the local epochs between two groups must be at least 1.")
+
+
+def judged_clients(config: RunConfig, federation: Federation) -> list[int]:
+    """The first with a test sample of ``evaluation.client_limit`` equal parts of those that take part, and others."""
+    limit, every = config.evaluation.client_limit, population(config, federation.clients)
+    groups = (every.members(), every.others())
+    parts = [
+        clients[start:stop] for clients in groups for start, stop in itertools.pairwise(_bounds(len(clients), limit))
+    ]
+    return [next(filter(federation.test_samples, part), part[0]) for part in parts]
+
+
+def _bounds(count: int, limit: int) -> list[int]:
+    """The bounds of at most ``limit`` equal parts of the numbers 0 … count−1; none of no numbers."""
+    found = min(count, limit)
+    return [index * count // found for index in range(found + 1)] if found else []

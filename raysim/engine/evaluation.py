@@ -150,7 +150,7 @@ def evaluate_round(
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0
     slices = [] if by_clients else _jobs_of_slices(config, federation, state, moment, packer)
-    clients = judged_clients(config, federation)
+    clients = schedule.judged_clients(config, federation)
     groups = cut(clients, pool.slots, costs=[max(1.0, _cost(config, federation, client)) for client in clients])
     jobs = [_job_of_clients(group, config, federation, state, moment, packer) for group in groups]
     results = results_of(pool, slices + jobs, note)
@@ -190,14 +190,6 @@ def _jobs_of_slices(
         label = f"round {state.round}, evaluate samples {start} to {stop}"
         jobs.append(Job(task, packed.inputs, 0, stop - start, label, job_name("evaluate", state.round)))
     return jobs
-
-
-def judged_clients(config: RunConfig, federation: Federation) -> list[int]:
-    """The first with a test sample of ``evaluation.client_limit`` equal parts of those that take part, and others."""
-    limit, population = config.evaluation.client_limit, schedule.population(config, federation.clients)
-    groups = (population.members(), population.others())
-    parts = [clients[start:stop] for clients in groups for start, stop in pairwise(_bounds(len(clients), limit))]
-    return [next(filter(federation.test_samples, part), part[0]) for part in parts]
 
 
 def _job_of_clients(
@@ -290,9 +282,3 @@ def _mean_figure(found: Iterable[EvaluationSums], name: str) -> float:
     """The mean over clients that have this figure (a client of one class has no AUC); nan if none has."""
     known = [value for sums in found if not math.isnan(value := sums.figure(name))]
     return float(np.mean(known)) if known else math.nan
-
-
-def _bounds(count: int, limit: int) -> list[int]:
-    """The bounds of at most ``limit`` equal parts of the numbers 0 … count−1; none of no numbers."""
-    found = min(count, limit)
-    return [index * count // found for index in range(found + 1)] if found else []

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, get_args
 
 from raysim import columns, schedule
 from raysim.columns import EACH_CLIENT, SPREAD, TUNED, UNSEEN, VALIDATION
-from raysim.engine.evaluation import judged_clients
 from raysim.workloads.objective import Kind, Objective
 from raysim.wrappers.judging import further_columns, judging, measures_auc
 
@@ -25,7 +24,7 @@ def measurable(worker: Worker) -> tuple[str, ...]:
     """
     config, federation = worker.config, worker.federation
     held_back = getattr(config.workload, "validation_share", None) != 0
-    clients = judged_clients(config, federation) if held_back else ()
+    clients = schedule.judged_clients(config, federation) if held_back else ()
     validated = any(len(worker.data(client).validation) for client in clients)
     return tuple(dict.fromkeys(_columns(config, federation, worker.objective, validated)))
 

@@ -15,7 +15,7 @@ import torch
 
 from raysim.client_side import worker as worker_module
 from raysim.client_side.drift import Moment
-from raysim.config.registry import known
+from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig, build
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
@@ -104,10 +104,12 @@ def test_clients_that_are_alike_keep_nothing() -> None:
     assert worker.first_state(0) is None
 
 
+def of_several_tasks(method: str) -> bool:
+    return not (resolve("method", method)().traits.same_task or method in {"centralized", "fedssp"})
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "method", sorted({*known("method")} - {"centralized", "fedpac", "fedproto", "fedssp", *NODE_METHODS})
-)
+@pytest.mark.parametrize("method", [*filter(of_several_tasks, sorted({*known("method")} - {*NODE_METHODS}))])
 def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeConfig, method: str) -> None:
     model = {"fedsage": "graphsage", "fedstar": "gin-star"}.get(method, "gin")
     result = run(make_config(method, method__name=method, model__name=model))
