@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.workloads.federated_data import Federation
 
+ENDING = 2.0
+"""Seconds that killed actors have to give back memory of a GPU, before new ones ask for it."""
 FIRST = 5.0
 """Seconds without an actor before the first report."""
 START = 30.0
@@ -143,6 +146,7 @@ class Slots:
     def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
         """Replace all actors by ``places`` new ones of another kind; no actor may hold a job."""
         self.close()
+        time.sleep(ENDING)
         self._config, self._starter = config, starter
         self._slots = [Slot(place) for place in range(places)]
         self.fill()
