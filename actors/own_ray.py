@@ -157,10 +157,15 @@ def marked(mark: str) -> list[int]:
 
 
 def _end_marked(mark: str) -> None:
-    """Kill the processes of a mark's Ray, also those that start meanwhile."""
+    """Kill the processes of a mark's Ray, also those that start meanwhile.
+
+    Two looks in a row must find none: between fork and exec a process does not show its mark.
+    """
+    looks = 0
     for _ in range(TRIES):
         found = [number for number in marked(mark) if number != os.getpid()]
-        if not found:
+        looks = 0 if found else looks + 1
+        if looks == 2:
             return
         for number in found:
             with suppress(OSError):

@@ -22,11 +22,12 @@ def decays_untrained(worker: Worker) -> str:
     model, names = worker.model(0), list[str]()
     with model.loose_gradients(lambda name: True), seeds.kept_streams():
         try:
-            own = {name for name, _ in worker.config.model.build(worker.federation.input_spec(0)).named_parameters()}
             batch = next(iter(worker.data(0).train.batches(2)))
             worker.objective.mean_loss(model.module.eval()(batch.x), batch.y).backward()
-            found = [(name, each) for name, each in model.module.named_parameters() if each.requires_grad]
-            names = [name for name, each in found if each.grad is None and name in own]
+            names = [name for name, each in model.module.named_parameters() if each.requires_grad and each.grad is None]
+            if names:  # the model alone is built for this only where there is something to say
+                alone = worker.config.model.build(worker.federation.input_spec(0))
+                names = [name for name, _ in alone.named_parameters() if name in names]
         except Exception:  # of the client's data or the module, which raise it again where a client can be named
             pass
     model.reset()

@@ -154,7 +154,7 @@ class Lender:
         return self
 
     def run(self, config: RunConfig, actors: int, *, dies: bool = False) -> dict[str, Any]:
-        """A run on so many of them that is driven by this process; if asked for, one of them dies in round 2."""
+        """A run on this number of actors, driven by this process; if asked for, one of them dies in round 2."""
         engine = replace(config.engine, actors=actors, cpus_per_client=0.5)  # the rest is for tasks before the rounds
         config = replace(config, engine=engine)
         lender = self

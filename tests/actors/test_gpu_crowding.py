@@ -36,7 +36,7 @@ TORCHS_WORDS = "CUDA out of memory. Tried to allocate 2.00 GiB. If reserved but 
 
 
 def take_part(folder: str, most: int) -> None:
-    """Be at work in one of at most so many processes; torch's error if there are more. The first wait for that."""
+    """Be at work in one of at most ``most`` processes; torch's error if there are more. The first wait for that."""
     sign, seen = Path(folder) / str(os.getpid()), Path(folder) / "too-many"
     sign.touch()
     first = not seen.exists()

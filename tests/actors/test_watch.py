@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from raysim.actors import own_ray
 from raysim.actors.own_ray import MARK, OwnRay, marked, processor_time, state
 from raysim.actors.watch import BUSY, START, Watch
 from tests.processes import within
@@ -144,6 +145,15 @@ def test_what_carries_the_mark_ends_with_who_set_it() -> None:
         assert state(other) not in ("", "Z")
     finally:
         os.kill(other, signal.SIGKILL)
+
+
+def test_what_shows_its_mark_late_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in the middle of its start, which the first look does not find."""
+    child = subprocess.Popen(["sleep", "60"])
+    looks = iter([[], [child.pid]])
+    monkeypatch.setattr(own_ray, "marked", lambda mark: next(looks, []))
+    own_ray._end_marked("1.1")
+    assert child.wait(10) == -signal.SIGKILL
 
 
 def test_its_end_ends_all_of_it(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def given(sizes: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Clients of so many samples each, of two classes."""
+    """Clients with these numbers of samples, of two classes."""
     draws = np.random.default_rng(0)
     return [(draws.normal(size=(size, 4)).astype(np.float32), np.arange(size) % 2) for size in sizes]
 

@@ -62,6 +62,6 @@ def updates(
 
 
 def context(parameters: int = 2, **options: Any) -> Context:
-    """Round 1 of 50; so many leading entries of a vector are parameters."""
+    """Round 1 of 50; of a vector the leading ``parameters`` entries are parameters."""
     given: dict[str, Any] = {"seed": 0, "round": 1, "rounds": 50, "learning_rate": 0.1}
     return Context(**given | {"shared_parameter_count": parameters} | options)

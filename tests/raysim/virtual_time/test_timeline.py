@@ -23,7 +23,7 @@ FREE = 1e30
 
 
 def fleet(seconds: list[float], availability: Availability | None = None, drop_probability: float = 0.0) -> Fleet:
-    """Clients of one sample, whose tasks take so many seconds an epoch."""
+    """Clients of one sample, whose tasks take these seconds an epoch."""
     count = len(seconds)
     profiles = Profiles(
         np.array(seconds, np.float64),
