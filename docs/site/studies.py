@@ -26,7 +26,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "What does privacy cost?": ("privacy",),
     "What do fewer bytes cost?": ("compression",),
     "Which method for hospitals whose images differ?": (
-        *("fedld-medical", "fedld-xrays", "fedld-steps", "fedld-pretrained", "fedld-cifar10"),
+        *("fedld-medical", "fedld-xrays", "fedld-steps", "fedld-pretrained", "fedld-retina", "fedld-cifar10"),
     ),
     "Which method for graphs of different kinds?": (
         *("fedssp-baselines", "fedssp-ablation", "fedssp-folds", "fedssp-features", "fedssp-scan"),
