@@ -1,7 +1,7 @@
 """A paper's differences between methods, beside those that were measured here, and whether they hold.
 
 The paper's difference is that of its two printed numbers. It is *confirmed* where the 95 % interval of the difference
-over equal seeds lies on the paper's side of zero, and *refuted at this size* where the interval leaves the paper's
+over equal seeds lies on the paper's side of zero, and *refuted at this size* where it does not and leaves the paper's
 difference out. Otherwise the measured seeds cannot tell, and the table says how many would find the paper's difference.
 """
 
@@ -18,8 +18,9 @@ from raysim.units import deviation
 
 NUMBER = re.compile(r"[-+−]?(\d+(\.\d*)?|\.\d+)([eE][-+−]?\d+)?")
 ABOUT = (
-    "*confirmed*: the interval lies on the paper's side of zero; *refuted at this size*: it leaves the paper's "
-    "difference out, for the data, network and clients here; *seeds* would find it with a power of "
+    "*confirmed*: the interval lies on the paper's side of zero, *but smaller (larger) here* if it leaves the paper's "
+    "difference out; *refuted at this size*: it does not, and leaves the paper's difference out, for the data, network "
+    "and clients here; *seeds* would find it with a power of "
     f"{100 * POWER:g} %. No interval is corrected for the number of them."
 )
 

@@ -54,6 +54,10 @@ class Outcomes:
     """(row, column, measure) → the number that the method's paper has there, in the unit of the table."""
     heads: Heads = field(default_factory=dict)
 
+    def runs(self) -> set[tuple[str, str, int]]:
+        """Row, column and seed of every finished run."""
+        return {(row, column, seed) for (row, column, _), own in self.values.items() for seed in own}
+
     def heading(self, measure: Measure) -> str:
         """The words over a measure's columns."""
         return self.measures.get(measure, measure.name)
@@ -77,20 +81,28 @@ class Outcomes:
                 yield row, column, pairing, first, second
 
 
-def lines_of_heads(heads: Heads) -> list[str]:
+def lines_of_heads(outcomes: Outcomes) -> list[str]:
     """Short forms of the heads, a line for each row and column; of many runs one digest of all heads.
 
-    The digest is the SHA-256 of the heads in the order of rows, columns and seeds, a line each.
+    The digest is the SHA-256 of the heads in the order of rows, columns and seeds, a line each. The last line counts
+    the runs that have no proof.
     """
+    heads = outcomes.heads
+    if without := len(outcomes.runs() - heads.keys()):
+        others = [f"{without} of its {len(outcomes.runs())} runs have no proof."]
+    else:
+        others = []
     if not heads:
-        return []
+        return others
     if len(heads) > MOST_HEADS:
         digest = hashlib.sha256("".join(f"{head}\n" for head in heads.values()).encode()).hexdigest()
-        return [f"Proofs of its {len(heads)} runs: SHA-256 of all their heads {digest[:16]}."]
+        return [f"Proofs of its {len(heads)} runs: SHA-256 of all their heads {digest[:16]}.", *others]
     found: dict[str, list[str]] = {}
     for (row, column, seed), head in heads.items():
         place = " / ".join(filter(None, (column, row)))
         found.setdefault(place, []).append(f"{seed}: {head[:DIGITS]}")
-    return ["Heads of the runs' proofs, seed: first digits."] + [
-        f"{place}: {', '.join(own)}." for place, own in found.items()
+    return [
+        "Heads of the runs' proofs, seed: first digits.",
+        *(f"{place}: {', '.join(own)}." for place, own in found.items()),
+        *others,
     ]

@@ -101,7 +101,7 @@ def compare(
         tuple(building.tables(outcomes)) if known else (),
         tuple(_notes(results, settings, outcomes)),
         tuple(building.runs(outcomes)),
-        (*([f"Made by `{command}`."] if command else ()), *lines_of_heads(outcomes.heads)),
+        (*([f"Made by `{command}`."] if command else ()), *lines_of_heads(outcomes)),
     )
     return Comparison(tuple(settings), outcomes, made)
 

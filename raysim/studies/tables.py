@@ -105,7 +105,7 @@ def page_of(study: Study) -> Page:
         tuple(made),
         tuple(filter(None, [about_epsilon(study), about_costs(study)])),
         tuple(building.runs(found)),
-        (command, *lines_of_heads(found.heads)),
+        (command, *lines_of_heads(found)),
     )
 
 

@@ -19,7 +19,7 @@ from tests.raysim.comparison.made import outcomes
 @pytest.fixture(scope="module")
 def page() -> str:
     found = outcomes()
-    content = Page(found.title, tuple(building.tables(found)), origin=tuple(lines_of_heads(found.heads)))
+    content = Page(found.title, tuple(building.tables(found)), origin=tuple(lines_of_heads(found)))
     return latex.page(content, "two_rows")
 
 
