@@ -45,6 +45,22 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def verdicts(method: str) -> dict[str, int]:
+    """How many of a paper's differences are confirmed, refuted and not told, by the tables of its method's pages."""
+    pages = [page.read_text(encoding="utf-8") for page in sorted(DOCS.glob(f"{method}*.md"))]
+    return {
+        verdict: sum(len(re.findall(rf"^\|.* − .*\| {verdict}[^|]*\|$", page, re.MULTILINE)) for page in pages)
+        for verdict in ("confirmed", "refuted", "not told")
+    }
+
+
+@pytest.mark.parametrize("method", ["FedRAD", "FedLD", "FedSSP"])
+def test_the_readme_counts_the_verdicts_on_the_papers_differences(method: str) -> None:
+    found = verdicts(method.lower())
+    said = f"{method}'s {sum(found.values())}: " + ", ".join(f"{number} {word}" for word, number in found.items())
+    assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_lines_outside_tables_and_code_have_at_most_120_columns(page: Path) -> None:
     lines = enumerate(prose_of(page).splitlines(), start=1)
@@ -149,7 +165,7 @@ def test_figures_of_the_readme_stand_on_their_pages() -> None:
     sizes = pd.read_csv(POPULATION).set_index("clients")["peak_mib"]
     assert "ten million clients, 100 a round, takes the memory of one with a thousand" in readme
     assert sizes[10**7] == pytest.approx(sizes[1000], rel=0.02)
-    of_fedrad = ("joins", "neunet", "iterations", "table1", "table2", "whole")
+    of_fedrad = ("joins", "neunet", "iterations", "table1", "table2", "whole", "constant")
     kept = [path for name in of_fedrad for path in DOCS.glob(f"results/fedrad-{name}/**/*.csv")]
     assert f"({len(kept)} cells, five paired seeds)" in readme
 
