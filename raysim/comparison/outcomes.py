@@ -84,25 +84,21 @@ class Outcomes:
 def lines_of_heads(outcomes: Outcomes) -> list[str]:
     """Short forms of the heads, a line for each row and column; of many runs one digest of all heads.
 
-    The digest is the SHA-256 of the heads in the order of rows, columns and seeds, a line each. The last line counts
-    the runs that have no proof.
+    The digest is the SHA-256 of the heads in the order of rows, columns and seeds, a line each. The first line counts
+    the runs that have no proof, if there are any.
     """
-    heads = outcomes.heads
-    if without := len(outcomes.runs() - heads.keys()):
-        others = [f"{without} of its {len(outcomes.runs())} runs have no proof."]
-    else:
-        others = []
+    heads, runs = outcomes.heads, outcomes.runs()
+    without = len(runs - heads.keys())
+    others = [f"Without a proof: {without} of its {len(runs)} runs."] if without else []
     if not heads:
         return others
     if len(heads) > MOST_HEADS:
         digest = hashlib.sha256("".join(f"{head}\n" for head in heads.values()).encode()).hexdigest()
-        return [f"Proofs of its {len(heads)} runs: SHA-256 of all their heads {digest[:16]}.", *others]
+        return [*others, f"Proofs of its {len(heads)} runs: SHA-256 of all their heads {digest[:16]}."]
     found: dict[str, list[str]] = {}
     for (row, column, seed), head in heads.items():
         place = " / ".join(filter(None, (column, row)))
         found.setdefault(place, []).append(f"{seed}: {head[:DIGITS]}")
-    return [
-        "Heads of the runs' proofs, seed: first digits.",
-        *(f"{place}: {', '.join(own)}." for place, own in found.items()),
-        *others,
+    return [*others, "Heads of the runs' proofs, seed: first digits."] + [
+        f"{place}: {', '.join(own)}." for place, own in found.items()
     ]
