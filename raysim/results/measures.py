@@ -1,7 +1,8 @@
 """The columns of a rounds table as measures: unit, which of two values is better, and how a run is summed up by one.
 
-A measure is a column's name, or that name behind ``best_``, ``validated_``, ``average_``, ``tail_`` or ``spread_``; the
-cost of an accuracy (``rounds_to_0.8``); or the gain of clients over training alone, ``local_gain`` (:class:`Measure`).
+A measure is a column's name, or that name behind ``best_``, ``validated_``, ``average_``, ``tail_`` or ``spread_``, or
+before ``_at_epoch_40``; the cost of an accuracy (``rounds_to_0.8``); or the gain of clients over training alone,
+``local_gain`` (:class:`Measure`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from raysim.units import Unit
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-How = Literal["last", "best", "validated", "average", "tail", "spread", "cost", "gain"]
+How = Literal["last", "best", "validated", "average", "tail", "spread", "epoch", "cost", "gain"]
 PREFIXES: Mapping[str, How] = {
     "best_": "best",
     "validated_": "validated",
@@ -38,10 +39,12 @@ GAINS: Mapping[str, Column] = {
     "tuned_local_gain_share": Column("percent", "largest"),
 }
 """Measures that pair a run with one of ``--method local``, client by client."""
-WHOLE_RUNS = ("cost", "gain")
+WHOLE_RUNS = ("epoch", "cost", "gain")
 """How measures are summed up that have no value in each round."""
 TAIL = 10
 """Judged rounds that a ``tail_`` measure is the mean of, and a ``spread_`` measure the standard deviation."""
+AT_EPOCH = "_at_epoch_"
+"""Stands in a measure's name between its column and a number of local epochs."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Measure:
     of all its values, larger where a run learns sooner; ``tail_accuracy`` the mean of its last ten values, which varies
     less than the last one does; ``spread_accuracy`` the standard deviation (n − 1) of these ten, smaller where a curve
     is steadier at its end, and infinite where one of them is.
+
+    ``accuracy_at_epoch_40`` is the column's value in the last judged round with at most 40 local epochs behind it; None
+    if the first one had more. So methods that communicate at different times are compared at equal epochs.
 
     ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
@@ -78,6 +84,9 @@ class Measure:
             return Measure(self.name, self.name, "last", self.unit, self.best).of(rounds)  # a method's own column
         if self.column not in rounds:
             return None
+        if self.how == "epoch":
+            before = rounds[rounds["epochs_total"] <= int(self.name.rpartition(AT_EPOCH)[2])]
+            return Measure(self.column, self.column, "last", self.unit, self.best).of(before)
         if self.how == "cost":
             name, _, target = self.name.rpartition("_to_")
             cost: dict[str, Any] = cost_of(rounds, float(target)) or {}
@@ -132,6 +141,8 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     if (gain := GAINS.get(name)) is not None:
         column_name = f"{columns.TUNED * name.startswith(columns.TUNED)}{columns.EACH_CLIENT}"
         return Measure(name, column_name, "gain", gain.unit, gain.best)
+    if (at := re.fullmatch(rf"(\w+){AT_EPOCH}(\d+)", name)) and at[1] in known and name not in known:
+        return Measure(name, at[1], "epoch", known[at[1]].unit, known[at[1]].best)
     prefix = next((start for start in PREFIXES if name.startswith(start) and name not in known), "")
     column = known.get(name.removeprefix(prefix))
     if column is None:
@@ -140,7 +151,8 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         raise ConfigError(
             f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as "
             "best_NAME, validated_NAME, average_NAME (mean of all rounds), tail_NAME (mean of the last ten) or "
-            "spread_NAME (their standard deviation); rounds_to_0.8 or bytes_to_0.8, say, and "
+            "spread_NAME (their standard deviation), or NAME_at_epoch_40 (after 40 local epochs); rounds_to_0.8 or "
+            "bytes_to_0.8, say, and "
             f"{', '.join(GAINS)}; times are not among them, as no two runs share them. A column that a method reports "
             "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
         )
@@ -167,5 +179,6 @@ def local_gains(own: Series, local: Series | None) -> list[float]:
 
 
 def column_of(name: str) -> str:
-    """The column of the measure of this name: the name without its prefix."""
+    """The column of the measure of this name: the name without its prefix or its epoch."""
+    name = re.sub(rf"{AT_EPOCH}\d+$", "", name)
     return name.removeprefix(next((start for start in PREFIXES if name.startswith(start)), ""))
