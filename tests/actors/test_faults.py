@@ -52,10 +52,12 @@ class Machines:
         self.cluster.remove_node(self.workers.pop(worker), allow_graceful=False)
 
     def number(self, count: int) -> None:
+        """Add or kill workers until there are `count`, and wait until Ray counts no dead one, as a plan would."""
         while len(self.workers) < count:
             self.workers.append(add_node(self.cluster, num_cpus=1))
         while len(self.workers) > count:
             self.kill()
+        assert within(PATIENCE, lambda: sum(node["Alive"] for node in ray.nodes()) == 1 + count, pause=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +165,7 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
         gates.open_at_the_end(),
     ):
         an_actor_at_work(worker=machines.workers[-1], round=1)
-        machines.kill()
-        assert within(
-            PATIENCE, lambda: sum(node["Alive"] for node in ray.nodes()) == 2, pause=0.05
-        )  # a plan counts them
+        machines.number(1)
         machines.number(3)
         gates.open(1)
         found.wait_for("3 client actors")
