@@ -11,6 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from raysim.comparison import markdown
@@ -60,6 +61,21 @@ def test_a_sentence_that_compares_quotes_a_difference_or_says_why_not(page: Path
     left = [text for text in comparing if not any(word in text for word in UNTOLD)]
     assert [text for text in left if not any(start in text for start in allowed)] == []
     assert [start for start in allowed if not any(start in text for text in left)] == [], "no such sentence any more"
+
+
+def test_both_terms_of_fedavg_grow_from_even_parts_to_skewed_ones_in_six_of_six_seeds() -> None:
+    """FedLD's Fig. 2, as docs/fedld-retina.md counts it over its own rows and those of docs/fedld.md."""
+    for term in ("distribution_shift_term", "aggregation_term"):
+        splits = [
+            [
+                abs(pd.read_csv(DOCS / "results" / study / f"split-{split}" / f"fedavg-seed{seed}.csv")[term].iloc[-1])
+                for split in (1, 2, 3)
+            ]
+            for study in ("fedld-retina", "fedld-medical")
+            for seed in range(3)
+        ]
+        assert all(even < skewed and even < more_skewed for even, skewed, more_skewed in splits) and len(splits) == 6
+        assert sum(skewed < more_skewed for _, skewed, more_skewed in splits) == 3
 
 
 def test_pages_without_rows_are_not_excused() -> None:
