@@ -22,6 +22,7 @@ SUMMED_UP: Mapping[How, str] = {
     "tail": f"mean of the last {TAIL} judged rounds",
     "spread": f"standard deviation of the last {TAIL} judged rounds",
     "epoch": "last judged round within the local epochs that it names",
+    "epochs": "mean over the local epochs that it names",
     "cost": "what it cost to reach",
     "gain": "client by client against training alone",
 }

@@ -1,8 +1,8 @@
 """The columns of a rounds table as measures: unit, which of two values is better, and how a run is summed up by one.
 
 A measure is a column's name, or that name behind ``best_``, ``validated_``, ``average_``, ``tail_`` or ``spread_``, or
-before ``_at_epoch_40``; the cost of an accuracy (``rounds_to_0.8``); or the gain of clients over training alone,
-``local_gain`` (:class:`Measure`).
+before ``_at_epoch_40`` or ``_over_epochs_21_to_40``; the cost of an accuracy (``rounds_to_0.8``); or the gain of
+clients over training alone, ``local_gain`` (:class:`Measure`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from raysim import columns
 from raysim.columns import Best, Column
@@ -23,7 +25,7 @@ from raysim.units import Unit
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-How = Literal["last", "best", "validated", "average", "tail", "spread", "epoch", "cost", "gain"]
+How = Literal["last", "best", "validated", "average", "tail", "spread", "epoch", "epochs", "cost", "gain"]
 PREFIXES: Mapping[str, How] = {
     "best_": "best",
     "validated_": "validated",
@@ -39,12 +41,18 @@ GAINS: Mapping[str, Column] = {
     "tuned_local_gain_share": Column("percent", "largest"),
 }
 """Measures that pair a run with one of ``--method local``, client by client."""
-WHOLE_RUNS = ("epoch", "cost", "gain")
+WHOLE_RUNS = ("epoch", "epochs", "cost", "gain")
 """How measures are summed up that have no value in each round."""
 TAIL = 10
 """Judged rounds that a ``tail_`` measure is the mean of, and a ``spread_`` measure the standard deviation."""
-AT_EPOCH = "_at_epoch_"
-"""Stands in a measure's name between its column and a number of local epochs."""
+AT_EPOCH = re.compile(r"(\w+)_at_epoch_(\d+)")
+"""A measure's name made of its column and a number of local epochs."""
+OVER_EPOCHS = re.compile(r"(\w+)_over_epochs_(\d+)_to_(\d+)")
+"""A measure's name made of its column and the first and last of some local epochs."""
+
+
+EPOCHS: Mapping[re.Pattern[str], How] = {AT_EPOCH: "epoch", OVER_EPOCHS: "epochs"}
+"""What a name with epochs looks like → how its column is summed up."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,9 @@ class Measure:
     is steadier at its end, and infinite where one of them is.
 
     ``accuracy_at_epoch_40`` is the column's value in the last judged round with at most 40 local epochs behind it; None
-    if the first one had more. So methods that communicate at different times are compared at equal epochs.
+    if the first one had more. ``accuracy_over_epochs_21_to_40`` is the mean over these epochs, each with the value on
+    the straight line between the judged rounds around it; None if the first round was judged later than epoch 21 or the
+    last one earlier than 40. So methods that communicate at different times are compared at equal epochs.
 
     ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
@@ -84,9 +94,12 @@ class Measure:
             return Measure(self.name, self.name, "last", self.unit, self.best).of(rounds)  # a method's own column
         if self.column not in rounds:
             return None
-        if self.how == "epoch":
-            before = rounds[rounds["epochs_total"] <= int(self.name.rpartition(AT_EPOCH)[2])]
+        if at := AT_EPOCH.fullmatch(self.name):
+            before = rounds[rounds["epochs_total"] <= int(at[2])]
             return Measure(self.column, self.column, "last", self.unit, self.best).of(before)
+        if over := OVER_EPOCHS.fullmatch(self.name):
+            judged = rounds.dropna(subset=[self.column])
+            return _mean_over_epochs(judged["epochs_total"], judged[self.column], int(over[2]), int(over[3]))
         if self.how == "cost":
             name, _, target = self.name.rpartition("_to_")
             cost: dict[str, Any] = cost_of(rounds, float(target)) or {}
@@ -141,8 +154,9 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     if (gain := GAINS.get(name)) is not None:
         column_name = f"{columns.TUNED * name.startswith(columns.TUNED)}{columns.EACH_CLIENT}"
         return Measure(name, column_name, "gain", gain.unit, gain.best)
-    if (at := re.fullmatch(rf"(\w+){AT_EPOCH}(\d+)", name)) and at[1] in known and name not in known:
-        return Measure(name, at[1], "epoch", known[at[1]].unit, known[at[1]].best)
+    for pattern, how_of_epochs in EPOCHS.items():
+        if (found := pattern.fullmatch(name)) and (column := known.get(found[1])) and name not in known:
+            return Measure(name, found[1], how_of_epochs, column.unit, column.best)
     prefix = next((start for start in PREFIXES if name.startswith(start) and name not in known), "")
     column = known.get(name.removeprefix(prefix))
     if column is None:
@@ -151,8 +165,8 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         raise ConfigError(
             f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as "
             "best_NAME, validated_NAME, average_NAME (mean of all rounds), tail_NAME (mean of the last ten) or "
-            "spread_NAME (their standard deviation), or NAME_at_epoch_40 (after 40 local epochs); rounds_to_0.8 or "
-            "bytes_to_0.8, say, and "
+            "spread_NAME (their standard deviation), or NAME_at_epoch_40 (after 40 local epochs) or "
+            "NAME_over_epochs_21_to_40 (their mean); rounds_to_0.8 or bytes_to_0.8, say, and "
             f"{', '.join(GAINS)}; times are not among them, as no two runs share them. A column that a method reports "
             "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
         )
@@ -160,6 +174,13 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         raise ConfigError(f"no measure {name!r}: of {name.removeprefix(prefix)} no value is better than another.")
     how = PREFIXES.get(prefix, "last")
     return Measure(name, name.removeprefix(prefix), how, column.unit, "smallest" if how == "spread" else column.best)
+
+
+def _mean_over_epochs(epochs: Series, values: Series, first: int, last: int) -> float | None:
+    """The mean, over the epochs from first to last, of the line through these values."""
+    if values.empty or epochs.iloc[0] > first or epochs.iloc[-1] < last:
+        return None
+    return float(np.interp(np.arange(first, last + 1), epochs, values).mean())
 
 
 def local_gains(own: Series, local: Series | None) -> list[float]:
@@ -180,5 +201,6 @@ def local_gains(own: Series, local: Series | None) -> list[float]:
 
 def column_of(name: str) -> str:
     """The column of the measure of this name: the name without its prefix or its epoch."""
-    name = re.sub(rf"{AT_EPOCH}\d+$", "", name)
+    for pattern in EPOCHS:
+        name = pattern.sub(r"\1", name)
     return name.removeprefix(next((start for start in PREFIXES if name.startswith(start)), ""))

@@ -69,6 +69,17 @@ def test_equal_epochs_are_those_of_the_last_judged_round_within_them() -> None:
         measures.find("acuracy_at_epoch_40")
 
 
+def test_a_mean_over_epochs_lies_on_the_line_through_the_judged_rounds() -> None:
+    """After 4, 8, 11 and 16 epochs, the second not judged: 0.1 an epoch up to 0.8, then 0.04."""
+    frame = pd.DataFrame({"epochs_total": [4, 8, 11, 16], "accuracy": [0.1, None, 0.8, 1.0], "loss": [9.0, 8, 7, 6]})
+    assert value(frame, "accuracy_over_epochs_10_to_12") == pytest.approx((0.7 + 0.8 + 0.84) / 3)
+    assert value(frame, "accuracy_over_epochs_4_to_4") == pytest.approx(0.1)
+    assert value(frame, "loss_over_epochs_8_to_8") == 8 and value(frame, "auc_over_epochs_4_to_8") is None
+    assert value(frame, "accuracy_over_epochs_3_to_8") is None and value(frame, "accuracy_over_epochs_8_to_17") is None
+    assert value(frame.iloc[1:2], "accuracy_over_epochs_8_to_8") is None
+    assert measures.column_of("loss_over_epochs_8_to_10") == "loss"
+
+
 def test_a_column_of_a_method_may_begin_like_a_prefix() -> None:
     own = {"gap": Column("plain", "smallest")}
     found = measures.find("average_gap", own)
