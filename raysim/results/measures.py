@@ -49,8 +49,6 @@ AT_EPOCH = re.compile(r"(\w+)_at_epoch_(\d+)")
 """A measure's name made of its column and a number of local epochs."""
 OVER_EPOCHS = re.compile(r"(\w+)_over_epochs_(\d+)_to_(\d+)")
 """A measure's name made of its column and the first and last of some local epochs."""
-
-
 EPOCHS: Mapping[re.Pattern[str], How] = {AT_EPOCH: "epoch", OVER_EPOCHS: "epochs"}
 """What a name with epochs looks like → how its column is summed up."""
 
@@ -68,7 +66,8 @@ class Measure:
     ``accuracy_at_epoch_40`` is the column's value in the last judged round with at most 40 local epochs behind it; None
     if the first one had more. ``accuracy_over_epochs_21_to_40`` is the mean over these epochs, each with the value on
     the straight line between the judged rounds around it; None if the first round was judged later than epoch 21 or the
-    last one earlier than 40. So methods that communicate at different times are compared at equal epochs.
+    last one earlier than 40, infinite where one of these rounds is. So methods that communicate at different times are
+    compared at equal epochs.
 
     ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
@@ -139,7 +138,8 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         own: columns beside the engine's, which a method reports itself.
 
     Raises:
-        ConfigError: there is no such measure, or its column has no best value; with the nearest and those allowed.
+        ConfigError: there is no such measure, or its column has no best value, with the nearest and those allowed; or
+            its epochs end before they begin.
     """
     known = {
         name: column
@@ -156,6 +156,8 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         return Measure(name, column_name, "gain", gain.unit, gain.best)
     for pattern, how_of_epochs in EPOCHS.items():
         if (found := pattern.fullmatch(name)) and (column := known.get(found[1])) and name not in known:
+            if int(found[2]) > int(found[found.re.groups]):
+                raise ConfigError(f"no measure {name!r}: the second epoch is smaller than the first. Swap them.")
             return Measure(name, found[1], how_of_epochs, column.unit, column.best)
     prefix = next((start for start in PREFIXES if name.startswith(start) and name not in known), "")
     column = known.get(name.removeprefix(prefix))
@@ -180,7 +182,8 @@ def _mean_over_epochs(epochs: Series, values: Series, first: int, last: int) -> 
     """The mean, over the epochs from first to last, of the line through these values."""
     if values.empty or epochs.iloc[0] > first or epochs.iloc[-1] < last:
         return None
-    return float(np.interp(np.arange(first, last + 1), epochs, values).mean())
+    mean = float(np.interp(np.arange(first, last + 1), epochs, values).mean())
+    return mean if math.isfinite(mean) else math.inf
 
 
 def local_gains(own: Series, local: Series | None) -> list[float]:
