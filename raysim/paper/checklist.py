@@ -21,8 +21,7 @@ SUMMED_UP: Mapping[How, str] = {
     "average": "mean of all judged rounds",
     "tail": f"mean of the last {TAIL} judged rounds",
     "spread": f"standard deviation of the last {TAIL} judged rounds",
-    "epoch": "last judged round within the local epochs that it names",
-    "epochs": "mean over the local epochs that it names",
+    "epochs": "at the local epochs that it names",
     "cost": "what it cost to reach",
     "gain": "client by client against training alone",
 }

@@ -25,7 +25,7 @@ from raysim.units import Unit
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-How = Literal["last", "best", "validated", "average", "tail", "spread", "epoch", "epochs", "cost", "gain"]
+How = Literal["last", "best", "validated", "average", "tail", "spread", "epochs", "cost", "gain"]
 PREFIXES: Mapping[str, How] = {
     "best_": "best",
     "validated_": "validated",
@@ -41,16 +41,12 @@ GAINS: Mapping[str, Column] = {
     "tuned_local_gain_share": Column("percent", "largest"),
 }
 """Measures that pair a run with one of ``--method local``, client by client."""
-WHOLE_RUNS = ("epoch", "epochs", "cost", "gain")
+WHOLE_RUNS = ("epochs", "cost", "gain")
 """How measures are summed up that have no value in each round."""
 TAIL = 10
 """Judged rounds that a ``tail_`` measure is the mean of, and a ``spread_`` measure the standard deviation."""
-AT_EPOCH = re.compile(r"(\w+)_at_epoch_(\d+)")
-"""A measure's name made of its column and a number of local epochs."""
-OVER_EPOCHS = re.compile(r"(\w+)_over_epochs_(\d+)_to_(\d+)")
-"""A measure's name made of its column and the first and last of some local epochs."""
-EPOCHS: Mapping[re.Pattern[str], How] = {AT_EPOCH: "epoch", OVER_EPOCHS: "epochs"}
-"""What a name with epochs looks like → how its column is summed up."""
+EPOCHS = re.compile(r"(\w+?)_(?:at_epoch_|over_epochs_(\d+)_to_)(\d+)")
+"""A measure's name made of its column, the first of some local epochs, unless it is one alone, and the last."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,10 @@ class Measure:
     less than the last one does; ``spread_accuracy`` the standard deviation (n − 1) of these ten, smaller where a curve
     is steadier at its end, and infinite where one of them is.
 
-    ``accuracy_at_epoch_40`` is the column's value in the last judged round with at most 40 local epochs behind it; None
-    if the first one had more. ``accuracy_over_epochs_21_to_40`` is the mean over these epochs, each with the value on
-    the straight line between the judged rounds around it; None if the first round was judged later than epoch 21 or the
-    last one earlier than 40, infinite where one of these rounds is. So methods that communicate at different times are
-    compared at equal epochs.
+    ``accuracy_at_epoch_40`` is the value after 40 local epochs, on the straight line between the judged rounds around
+    that epoch, and ``accuracy_over_epochs_21_to_40`` the mean of these values, so that methods that communicate at
+    different times are compared at equal epochs; None if the first judged round ended after the first of these epochs,
+    or the last one before the last; infinite where one of these rounds is.
 
     ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
@@ -93,12 +88,10 @@ class Measure:
             return Measure(self.name, self.name, "last", self.unit, self.best).of(rounds)  # a method's own column
         if self.column not in rounds:
             return None
-        if at := AT_EPOCH.fullmatch(self.name):
-            before = rounds[rounds["epochs_total"] <= int(at[2])]
-            return Measure(self.column, self.column, "last", self.unit, self.best).of(before)
-        if over := OVER_EPOCHS.fullmatch(self.name):
+        if self.how == "epochs":
+            begin, end = _epochs(self.name)
             judged = rounds.dropna(subset=[self.column])
-            return _mean_over_epochs(judged["epochs_total"], judged[self.column], int(over[2]), int(over[3]))
+            return _mean_over_epochs(judged["epochs_total"], judged[self.column], begin, end)
         if self.how == "cost":
             name, _, target = self.name.rpartition("_to_")
             cost: dict[str, Any] = cost_of(rounds, float(target)) or {}
@@ -154,11 +147,11 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     if (gain := GAINS.get(name)) is not None:
         column_name = f"{columns.TUNED * name.startswith(columns.TUNED)}{columns.EACH_CLIENT}"
         return Measure(name, column_name, "gain", gain.unit, gain.best)
-    for pattern, how_of_epochs in EPOCHS.items():
-        if (found := pattern.fullmatch(name)) and (column := known.get(found[1])) and name not in known:
-            if int(found[2]) > int(found[found.re.groups]):
-                raise ConfigError(f"no measure {name!r}: the second epoch is smaller than the first. Swap them.")
-            return Measure(name, found[1], how_of_epochs, column.unit, column.best)
+    if (found := EPOCHS.fullmatch(name)) and (column := known.get(found[1])) and name not in known:
+        first, last = _epochs(name)
+        if first > last:
+            raise ConfigError(f"no measure {name!r}: the second epoch is smaller than the first. Swap them.")
+        return Measure(name, found[1], "epochs", column.unit, column.best)
     prefix = next((start for start in PREFIXES if name.startswith(start) and name not in known), "")
     column = known.get(name.removeprefix(prefix))
     if column is None:
@@ -167,8 +160,8 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         raise ConfigError(
             f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as "
             "best_NAME, validated_NAME, average_NAME (mean of all rounds), tail_NAME (mean of the last ten) or "
-            "spread_NAME (their standard deviation), or NAME_at_epoch_40 (after 40 local epochs) or "
-            "NAME_over_epochs_21_to_40 (their mean); rounds_to_0.8 or bytes_to_0.8, say, and "
+            "spread_NAME (their standard deviation), NAME_at_epoch_40 (after 40 local epochs) or "
+            "NAME_over_epochs_21_to_40 (mean of these); rounds_to_0.8 or bytes_to_0.8, say, and "
             f"{', '.join(GAINS)}; times are not among them, as no two runs share them. A column that a method reports "
             "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
         )
@@ -176,6 +169,13 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         raise ConfigError(f"no measure {name!r}: of {name.removeprefix(prefix)} no value is better than another.")
     how = PREFIXES.get(prefix, "last")
     return Measure(name, name.removeprefix(prefix), how, column.unit, "smallest" if how == "spread" else column.best)
+
+
+def _epochs(name: str) -> tuple[int, int]:
+    """The first and the last local epoch that the name of a measure says."""
+    found = EPOCHS.fullmatch(name)
+    assert found is not None
+    return int(found[2] or found[3]), int(found[3])
 
 
 def _mean_over_epochs(epochs: Series, values: Series, first: int, last: int) -> float | None:
@@ -204,6 +204,5 @@ def local_gains(own: Series, local: Series | None) -> list[float]:
 
 def column_of(name: str) -> str:
     """The column of the measure of this name: the name without its prefix or its epoch."""
-    for pattern in EPOCHS:
-        name = pattern.sub(r"\1", name)
+    name = EPOCHS.sub(r"\1", name)
     return name.removeprefix(next((start for start in PREFIXES if name.startswith(start)), ""))

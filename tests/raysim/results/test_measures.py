@@ -57,12 +57,12 @@ def test_the_average_is_of_all_rounds_that_were_judged_and_the_spread_of_the_las
     assert measures.find("spread_accuracy").best == "smallest" and measures.find("tail_accuracy").best == "largest"
 
 
-def test_equal_epochs_are_those_of_the_last_judged_round_within_them() -> None:
+def test_equal_epochs_lie_on_the_line_between_the_judged_rounds_around_them() -> None:
     """Of rounds that end after 4, 8, 11 and 16 epochs, the second was not judged."""
-    frame = pd.DataFrame({"epochs_total": [4, 8, 11, 16], "accuracy": [0.1, None, 0.3, 0.4], "loss": [9.0, 8, 7, 6]})
-    found = [value(frame, f"accuracy_at_epoch_{epoch}") for epoch in (3, 4, 10, 11, 15, 16, 99)]
-    assert found == [None, 0.1, 0.1, 0.3, 0.3, 0.4, 0.4]
-    assert value(frame, "loss_at_epoch_10") == 8 and value(frame, "auc_at_epoch_10") is None
+    frame = pd.DataFrame({"epochs_total": [4, 8, 11, 16], "accuracy": [0.1, None, 0.8, 1.0], "loss": [9.0, 8, 7, 6]})
+    found = [value(frame, f"accuracy_at_epoch_{epoch}") for epoch in (3, 4, 10, 11, 12, 16, 17)]
+    assert found == [None, 0.1, pytest.approx(0.7), 0.8, pytest.approx(0.84), 1.0, None]
+    assert value(frame, "loss_at_epoch_8") == 8 and value(frame, "auc_at_epoch_10") is None
     assert measures.column_of("loss_at_epoch_10") == "loss" and measures.find("loss_at_epoch_10").best == "smallest"
     assert measures.find("gap_at_epoch_3", {"gap": Column("plain", "largest")}).column == "gap"
     with pytest.raises(ConfigError, match=r"no measure 'acuracy_at_epoch_40'.*NAME_at_epoch_40"):
@@ -70,7 +70,7 @@ def test_equal_epochs_are_those_of_the_last_judged_round_within_them() -> None:
 
 
 def test_a_mean_over_epochs_lies_on_the_line_through_the_judged_rounds() -> None:
-    """After 4, 8, 11 and 16 epochs, the second not judged: 0.1 an epoch up to 0.8, then 0.04."""
+    """After 4, 8, 11 and 16 epochs, the second not judged: 0.1 more an epoch up to 0.8, then 0.04."""
     frame = pd.DataFrame({"epochs_total": [4, 8, 11, 16], "accuracy": [0.1, None, 0.8, 1.0], "loss": [9.0, 8, 7, 6]})
     assert value(frame, "accuracy_over_epochs_10_to_12") == pytest.approx((0.7 + 0.8 + 0.84) / 3)
     assert value(frame, "accuracy_over_epochs_4_to_4") == pytest.approx(0.1)
