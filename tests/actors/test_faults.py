@@ -52,7 +52,7 @@ class Machines:
         self.cluster.remove_node(self.workers.pop(worker), allow_graceful=False)
 
     def number(self, count: int) -> None:
-        """Add or kill workers until there are `count`, and wait until Ray counts no dead one, as a plan would."""
+        """Add or kill workers until there are ``count``, and wait until Ray counts no dead one, as a plan would."""
         while len(self.workers) < count:
             self.workers.append(add_node(self.cluster, num_cpus=1))
         while len(self.workers) > count:

@@ -58,7 +58,7 @@ def test_the_average_is_of_all_rounds_that_were_judged_and_the_spread_of_the_las
 
 
 def test_equal_epochs_lie_on_the_line_between_the_judged_rounds_around_them() -> None:
-    """Of rounds that end after 4, 8, 11 and 16 epochs, the second was not judged."""
+    """Rounds end after 4, 8, 11 and 16 epochs, and the second was not judged."""
     frame = pd.DataFrame({"epochs_total": [4, 8, 11, 16], "accuracy": [0.1, None, 0.8, 1.0], "loss": [9.0, 8, 7, 6]})
     found = [value(frame, f"accuracy_at_epoch_{epoch}") for epoch in (3, 4, 10, 11, 12, 16, 17)]
     assert found == [None, 0.1, pytest.approx(0.7), 0.8, pytest.approx(0.84), 1.0, None]
