@@ -182,8 +182,7 @@ def _mean_over_epochs(epochs: Series, values: Series, first: int, last: int) -> 
     """The mean, over the epochs from first to last, of the line through these values."""
     if values.empty or epochs.iloc[0] > first or epochs.iloc[-1] < last:
         return None
-    mean = float(np.interp(np.arange(first, last + 1), epochs, values).mean())
-    return mean if math.isfinite(mean) else math.inf
+    return float(np.interp(np.arange(first, last + 1), epochs, values).mean())
 
 
 def local_gains(own: Series, local: Series | None) -> list[float]:

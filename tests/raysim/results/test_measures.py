@@ -78,8 +78,8 @@ def test_a_mean_over_epochs_lies_on_the_line_through_the_judged_rounds() -> None
     assert value(frame, "accuracy_over_epochs_3_to_8") is None and value(frame, "accuracy_over_epochs_8_to_17") is None
     assert value(frame.iloc[1:2], "accuracy_over_epochs_8_to_8") is None
     assert measures.column_of("loss_over_epochs_8_to_10") == "loss"
-    endless = pd.DataFrame({"epochs_total": [4, 8], "loss": [1.0, math.inf]})
-    assert value(endless, "loss_over_epochs_4_to_6") == math.inf
+    for losses in ([1.0, math.inf], [math.inf, 1.0], [math.inf, math.inf]):
+        assert value(pd.DataFrame({"epochs_total": [4, 8], "loss": losses}), "loss_over_epochs_4_to_6") == math.inf
     with pytest.raises(ConfigError, match=r"no measure 'loss_over_epochs_9_to_8': the second epoch is smaller"):
         measures.find("loss_over_epochs_9_to_8")
 
