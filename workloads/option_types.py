@@ -33,11 +33,14 @@ class Help:
     Args:
         source: where its default comes from: paper and section.
         placement: it says where or how a run is computed and cannot change results, so a resumed run may change it.
+        late: it was added when there were proofs of runs without it. At its default it stands in no proof and in no
+            checkpoint (raysim/config/late_options.py), so that these runs keep their heads and can go on.
     """
 
     text: str
     source: str = ""
     placement: bool = False
+    late: bool = False
 
 
 Value = str | float | bool

@@ -138,13 +138,13 @@ def mixes_samples() -> ConfigError:
     )
 
 
-def without_batch_norm(config: RunConfig) -> ConfigError:
-    """The error for ``training.freeze_batchnorm`` with a model that has no BatchNorm layer."""
+def without_batch_norm(config: RunConfig, option: str) -> ConfigError:
+    """The error for an option on BatchNorm, ``training.freeze_batchnorm: true``, of a model that has no such layer."""
     inputs = getattr(config.workload, "inputs", None)
     classes = {name: registry.resolve("model", name) for name in registry.known("model")}
     having = {name: cls for name, cls in classes.items() if getattr(cls, "batch_norm", False)}
     fitting = [name for name, cls in having.items() if inputs in (None, cls.inputs)]
     return ConfigError(
-        "training.freeze_batchnorm: true has no effect, because the model has no BatchNorm layer. Set it to false, or "
-        f"choose a model with BatchNorm: {', '.join(fitting)}."
+        f"{option} has no effect, because the model has no BatchNorm layer. Leave it out, or choose a model with "
+        f"BatchNorm: {', '.join(fitting)}."
     )

@@ -8,16 +8,88 @@ method wants to share is shared without
   (:func:`raysim.workloads.models.classifier.task_specific`);
 - every layer that has not the same shapes in all clients' models.
 
-With one task, one data set cut over clients, everything that the method names is shared.
+With one task, one data set cut over clients, everything that the method names is shared. With
+``training.batchnorm_statistics local`` the running means and variances of BatchNorm are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from raysim.workloads.models.classifier import task_specific
+from raysim.client_side.model_parts import without_batch_norm
+from raysim.config import registry
+from raysim.errors import ConfigError
+from raysim.flat_model import running_statistics
+from raysim.workloads.federated_data import distinct_input_specs
+from raysim.workloads.models.classifier import has_batch_norm, task_specific
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.workloads.federated_data import Federation, InputSpec
+
+
+class Sharing:
+    """Which entries of its clients' models a run shares, of those that its method asks for.
+
+    Args:
+        config: the run's.
+        method: the method as it runs.
+        build: makes the model of a task.
+    """
+
+    def __init__(
+        self, config: RunConfig, method: Any, federation: Federation, build: Callable[[InputSpec], torch.nn.Module]
+    ) -> None:
+        self._config, self._method, self._federation, self._build = config, method, federation, build
+        self._local_statistics = config.training.batchnorm_statistics == "local"
+
+    def names(self, module: torch.nn.Module) -> set[str]:
+        """Names of the parameters and buffers of a client's model that travel.
+
+        Raises:
+            ConfigError: none can, or statistics are to stay where there are none, or none that would travel.
+        """
+        wanted = set(self._method.shared_names(module))
+        shared = wanted if self._common is None else wanted & self._common
+        if wanted and not shared:
+            raise ConfigError(nothing_to_share(self._federation.name, wanted))
+        if self._local_statistics:
+            self._check_statistics(module, shared)
+            shared = shared - running_statistics(module)
+        return shared
+
+    @cached_property
+    def leaves_out(self) -> bool:
+        """Whether the method asks for more than is shared: the rest is kept for each client, unseen by the method."""
+        if self._local_statistics:
+            return True
+        modules = [] if self._common is None else self._modules
+        return any(set(self._method.shared_names(module)) - self.names(module) for module in modules)
+
+    @cached_property
+    def _common(self) -> set[str] | None:
+        """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
+        return common_names(self._modules) if len(distinct_input_specs(self._federation)) > 1 else None
+
+    @cached_property
+    def _modules(self) -> list[torch.nn.Module]:
+        """A model for each task."""
+        return [self._build(task) for task in distinct_input_specs(self._federation)]
+
+    def _check_statistics(self, module: torch.nn.Module, shared: Collection[str]) -> None:
+        option = "training.batchnorm_statistics: local"
+        if not has_batch_norm(module):
+            raise without_batch_norm(self._config, option)
+        if not running_statistics(module) & set(shared):
+            name = registry.public_name("method", self._config.method)
+            raise ConfigError(
+                f"{option} has no effect with method {name}, whose clients keep them as it is. Set it to averaged, or "
+                "take a method such as fedavg or fedprox."
+            )
 
 
 def common_names(modules: Sequence[torch.nn.Module]) -> set[str]:

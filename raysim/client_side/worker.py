@@ -23,15 +23,14 @@ from raysim.client_side.generator_dropout import draw_from_generator
 from raysim.client_side.misaligned_batch_norm import spare_misaligned
 from raysim.client_side.model_parts import check_parts, check_types, extended
 from raysim.client_side.pooling import spare_passes
-from raysim.client_side.sharing import common_names, nothing_to_share
+from raysim.client_side.sharing import Sharing
+from raysim.config.conditions import own_models
 from raysim.config.given_code import has_own_code
-from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import NOTHING, Vector
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
 from raysim.training.portable_functions import take_over
-from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.metrics import EvaluationSums, evaluate
 from raysim.workloads.objective import squared_losses
 from raysim.wrappers.judging import judging
@@ -60,7 +59,7 @@ class ClientState:
     """Client state: the value that the method's ``init_client`` or last ``train`` returned."""
     private: Vector = field(default_factory=lambda: NOTHING)
     """The entries of its model that do not travel (:meth:`raysim.flat_model.FlatModel.take_private`), where clients
-    have different tasks and so share less than the method asks for; else empty."""
+    share less than the method asks for (raysim/client_side/sharing.py); else empty."""
     optimizer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """With ``training.optimizer_state kept``: the optimizer's moments at the end of its last training, by phase and
     trained parameters (:func:`raysim.training.local_sgd.train_epochs`); empty before the first, and otherwise."""
@@ -87,10 +86,7 @@ class Worker:
         self._last_judged: _Judged | None = None
         self._moment = Moment()
         self._drift = Drift(config, federation)
-        self._common: set[str] | None = None
-        self._keeps_private = False
-        """Whether the method wants to share more than clients of different tasks can; what they cannot is then kept for
-        each client, so that a method need not know of it. Known once ``_common`` is."""
+        self._sharing = Sharing(config, self.method, federation, partial(new_module, config))
         if device != "cpu":
             # A task that is done again must give the same bits, so no algorithm may depend on timing.
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
@@ -110,12 +106,7 @@ class Worker:
             module = new_module(self.config, inputs)
             check_types(module)
             check_parts(self.config, [name for name, _ in module.named_parameters()])
-            wanted = set(self.method.shared_names(module))
-            common = self._common_names()
-            shared = wanted if common is None else wanted & common
-            if wanted and not shared:
-                raise ConfigError(nothing_to_share(self.federation.name, wanted))
-            self._models[inputs] = FlatModel(module, shared, self.device)
+            self._models[inputs] = FlatModel(module, self._sharing.names(module), self.device)
             if self.device != "cpu":
                 spare_misaligned(module)
             elif self._models[inputs].channels_last:
@@ -126,11 +117,11 @@ class Worker:
     def first_state(self, client: int) -> ClientState | None:
         """The client state before the client's first task; None where clients keep nothing."""
         model = self.model(client)
-        private = model.take_private() if self._keeps_private else NOTHING
+        private = model.take_private() if self._sharing.leaves_out else NOTHING
         with self.streams("init_client", 0, client):
             state = self.method.init_client(model)
         model.reset()
-        keeps = state is not None or self._keeps_private or self.config.training.optimizer_state == "kept"
+        keeps = state is not None or self._sharing.leaves_out or self.config.training.optimizer_state == "kept"
         return ClientState(state, private) if keeps else None
 
     def state_bytes(self, client: int) -> int:
@@ -148,7 +139,7 @@ class Worker:
         update, after = self.method.train(model, self.data(task.client), message, own, task)
         if state is None:
             return update, None
-        private = model.take_private() if self._keeps_private else NOTHING
+        private = model.take_private() if self._sharing.leaves_out else NOTHING
         return update, ClientState(after, private, model.optimizer_states)
 
     def deployed(self, client: int, message: Message, state: ClientState | None) -> FlatModel:
@@ -181,7 +172,7 @@ class Worker:
         Equal bits of the model are what tells, and the same ``samples`` object. A personal method's model may hold more
         than its parameters, and code of a user's own may draw random numbers: these are judged client by client.
         """
-        if self.own_code or self.method.traits.personal:
+        if self.own_code or own_models(self.config):
             return self.judged(client, model, samples, scores)
         known, bits = self._last_judged, model.buffer.view(torch.int32)
         if known is None or not known.is_of(model, bits, samples, scores):
@@ -206,20 +197,9 @@ class Worker:
         return seeds.kept_streams(seeds.number(self.config.seed, purpose, round, client))
 
     def _load_private(self, model: FlatModel, state: ClientState | None) -> None:
-        if self._keeps_private:
+        if self._sharing.leaves_out:
             assert state is not None, "a client with a private part has a state"
             model.load_private(state.private)
-
-    def _common_names(self) -> set[str] | None:
-        """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
-        tasks = distinct_input_specs(self.federation)
-        if len(tasks) == 1:
-            return None
-        if self._common is None:
-            modules = [new_module(self.config, task) for task in tasks]
-            self._common = common_names(modules)
-            self._keeps_private = any(set(self.method.shared_names(module)) - self._common for module in modules)
-        return self._common
 
     def data(self, client: int) -> ClientData:
         """The client's samples as they are now, cached."""

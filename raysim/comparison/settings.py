@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raysim.config.late_options import in_full
 from raysim.config.options import show
 from raysim.config.run_config import flatten, options_of
 from raysim.errors import ConfigError
@@ -59,7 +60,7 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
     ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
     groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
     for result in results:
-        own = {path: value for path, value in flatten(result.config).items() if path not in ignored}
+        own = {path: value for path, value in in_full(flatten(result.config)).items() if path not in ignored}
         groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
     paths = _differing([own for own, _ in groups.values()])
     places = [_place(own, paths) for own, _ in groups.values()]

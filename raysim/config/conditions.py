@@ -11,7 +11,6 @@ from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from raysim.config.all_sections import Sections
-    from raysim.config.sections import Evaluation
     from raysim.traits import Traits
 
 
@@ -62,16 +61,27 @@ def _check_sampler(config: Sections) -> None:
         )
 
 
-def _check_fine_tuning(evaluation: Evaluation, method: str, traits: Traits) -> None:
+def own_models(config: Sections) -> bool:
+    """Whether every client is judged by a model of its own, on its own test set, and there is no global model."""
+    return bool(config.method.traits.personal) or config.training.batchnorm_statistics == "local"
+
+
+def _check_fine_tuning(config: Sections, method: str, traits: Traits) -> None:
     """ConfigError for fine-tuning of models that are no global model, or no client's."""
-    if evaluation.fine_tune and (traits.personal or traits.pooled):
-        why = (
-            "trains on all data in one place" if traits.pooled else "judges every client by a model of its own already"
-        )
-        raise ConfigError(
-            f"evaluation.fine_tune: {evaluation.fine_tune} is not possible with method {method}, which {why}. Set it "
-            "to 0, or take a method with one global model, --method fedavg say."
-        )
+    if not config.evaluation.fine_tune:
+        return
+    if traits.pooled:
+        why = "which trains on all data in one place"
+    elif traits.personal:
+        why = "which judges every client by a model of its own already"
+    elif own_models(config):
+        why = "whose clients have BatchNorm statistics of their own (training.batchnorm_statistics local)"
+    else:
+        return
+    raise ConfigError(
+        f"evaluation.fine_tune: {config.evaluation.fine_tune} is not possible with method {method}, {why}. Set it to "
+        "0, or take a method with one global model, --method fedavg say."
+    )
 
 
 def check_method(config: Sections) -> None:
@@ -90,12 +100,13 @@ def check_method(config: Sections) -> None:
                 f"training.{option}: {value} is not possible with method {name}, {traits.needs_sgd}. Allowed: "
                 f"{allowed}."
             )
-    _check_fine_tuning(config.evaluation, name, traits)
+    _check_fine_tuning(config, name, traits)
     needed: tuple[tuple[str, object, object], ...] = (
         ("devices.preset", config.devices.preset, "none"),
         ("events.drift", config.events.drift, "none"),
         ("schedule.sampling", config.schedule.sampling, "fixed"),
         ("schedule.without", config.schedule.without, ()),
+        ("training.batchnorm_statistics", config.training.batchnorm_statistics, "averaged"),
     )
     for path, given, needs in needed:
         if traits.pooled and given != needs:

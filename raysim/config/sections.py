@@ -93,6 +93,16 @@ class Training:
             "the code of FedLD",
         ),
     ] = False
+    batchnorm_statistics: Annotated[
+        Literal["averaged", "local"],
+        Help(
+            "running means and variances of BatchNorm: averaged: with all else that the method shares; local: each "
+            "client keeps its own, and is judged with them on its own test set, while scale and shift are averaged",
+            "SiloBN: Andreux et al. 2020, arXiv 2008.07424",
+            late=True,
+        ),
+        OnlyWith("training.freeze_batchnorm", False),
+    ] = "averaged"
 
     @property
     def last(self) -> LastBatch:

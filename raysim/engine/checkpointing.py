@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.late_options import in_full, recorded
 from raysim.config.run_config import settings
 from raysim.engine.round_plan import Selection, first_selection
 from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsError
@@ -219,7 +220,7 @@ def kept_noise(folder: RunFolder) -> float | None:
 
 def compared(config: RunConfig) -> dict[str, Any]:
     """The settings that a checkpoint remembers, and what was in the trace file that they name."""
-    found: dict[str, Any] = json.loads(json.dumps(settings(config)))
+    found: dict[str, Any] = json.loads(json.dumps(recorded(settings(config))))
     trace = Path(config.devices.trace)
     if trace.is_file():
         with open_regular(trace) as file:
@@ -237,10 +238,11 @@ def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
     manifest = checkpoint.read_manifest(path)
     facts: dict[str, Any] = manifest["facts"]
     number = manifest["round"]
-    tables, before = facts.get("tables", {}), facts.get("settings", {})
+    tables, before = facts.get("tables", {}), in_full(facts.get("settings", {}))
     if not {"rounds.csv", "clients.csv"} <= tables.keys() or type(before.get(ROUNDS)) is not int:
         raise DamagedError(f"damaged: {path}: it does not say of which tables and settings it is")
-    now = compared(config)
+    now = in_full(compared(config))
+
     changed = [
         f"{name}: {before[name]} → {now[name]}"
         for name in before.keys() & now.keys()

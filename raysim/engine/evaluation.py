@@ -16,6 +16,7 @@ from raysim import schedule
 from raysim.client_side.drift import Moment
 from raysim.client_side.fine_tuning import FineTuning, fine_tuning
 from raysim.columns import EACH_CLIENT, SPREAD, TUNED, UNSEEN, VALIDATION
+from raysim.config.conditions import own_models
 from raysim.errors import RaysimError
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
@@ -148,7 +149,7 @@ def evaluate_round(
         RaysimError: a model's loss is NaN.
     """
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
-    by_clients = running_method(config).traits.personal or federation.global_test_size == 0
+    by_clients = own_models(config) or federation.global_test_size == 0
     slices = [] if by_clients else _jobs_of_slices(config, federation, state, moment, packer)
     clients = schedule.judged_clients(config, federation)
     groups = cut(clients, pool.slots, costs=[max(1.0, _cost(config, federation, client)) for client in clients])

@@ -67,7 +67,8 @@ class Rounds:
         self._stopping = EarlyStopping(config.evaluation, worker.objective, measured)
         model = worker.built(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
-            raise without_batch_norm(config)  # a model of a user's own need not declare what it has
+            # A model of a user's own need not declare what it has.
+            raise without_batch_norm(config, "training.freeze_batchnorm: true")
         self._tensors, self.shared_parameter_count = model.shared_tensors, model.shared_parameter_count
         merges = merges_single_steps(config, worker, min(self.intervals), notes)
         self._first_server = first_server(worker, notes.note)

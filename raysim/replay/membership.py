@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.config.conditions import own_models
 from raysim.config.run_config import with_sections
 from raysim.errors import ResultsError
 from raysim.workloads.metrics import area_under_curve
@@ -78,7 +79,7 @@ def membership(clients: Sequence[int], run: tuple[RunConfig, Path], replay: tupl
     from raysim.workloads.parallel_map import Sequential
 
     config = run[0]
-    if config.method.traits.personal:
+    if own_models(config):
         raise ResultsError("--membership: clients have models of their own, and there is no global one to attack")
     config = with_sections(config, engine=replace(config.engine, gpus_per_client=0.0))
     worker = Worker(config, load_federation(config, Sequential()))

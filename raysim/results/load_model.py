@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.conditions import own_models
 from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file, without_download
 from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.errors import ConfigError, ResultsError
@@ -64,10 +65,8 @@ def load_model(
 
 def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torch.nn.Module:
     """The same of a run whose config is known."""
-    if client is None and config.method.traits.personal:
-        raise ResultsError(
-            f"{folder}: with this method every client has a model of its own. {_of_client(config, folder)}"
-        )
+    if client is None and own_models(config):
+        raise ResultsError(f"{folder}: every client has a model of its own. {_of_client(config, folder)}")
     if client is None and (folder / MODEL_NAME).exists():
         return global_model(config, folder)
     from raysim.client_side.worker import Worker, fixed_threads

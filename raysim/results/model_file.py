@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.conditions import own_models
 from raysim.config.run_config import RunConfig
 from raysim.errors import CheckpointError
 from raysim.storage.atomic_files import write_atomically
@@ -33,7 +34,7 @@ CHECKSUM = "sha256"
 
 def has_global_model(config: RunConfig, federation: Federation) -> bool:
     """Whether a run trains one model, the same for all clients."""
-    return not config.method.traits.personal and len(distinct_input_specs(federation)) == 1
+    return not own_models(config) and len(distinct_input_specs(federation)) == 1
 
 
 def save_global_model(folder: Path, worker: Worker, server: Any, round: int) -> None:

@@ -100,8 +100,17 @@ def _check_model_kind(config: RunConfig) -> None:
     has_batch_norm = getattr(config.model, "batch_norm", False)
     if config.privacy.kind == "dp-sgd" and has_batch_norm and not config.training.freeze_batchnorm:
         raise mixes_samples()
-    if config.training.freeze_batchnorm and not getattr(config.model, "batch_norm", True):
-        raise without_batch_norm(config)
+    for option, given in _on_batch_norm(config).items():
+        if given and not getattr(config.model, "batch_norm", True):
+            raise without_batch_norm(config, option)
+
+
+def _on_batch_norm(config: RunConfig) -> dict[str, bool]:
+    """The values of options that need a model with BatchNorm, and whether the run has them."""
+    return {
+        "training.freeze_batchnorm: true": config.training.freeze_batchnorm,
+        "training.batchnorm_statistics: local": config.training.batchnorm_statistics == "local",
+    }
 
 
 INPUTS = {"array": "arrays, such as images", "graph": "graphs", "nodes": "nodes of one graph"}

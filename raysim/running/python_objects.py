@@ -14,6 +14,7 @@ from raysim import seeds
 from raysim.client_side.model_parts import check_types
 from raysim.config import registry
 from raysim.config.command_line import given_config
+from raysim.config.conditions import own_models
 from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.errors import ConfigError, warn
@@ -193,11 +194,13 @@ def _fitted(config: RunConfig) -> GivenClients:
 
     section: GivenGraphs | GivenData = config.workload
     federation: Any = section.load(seeds.data_streams(config.seed))
-    traits = config.method.traits
-    if (traits.personal or traits.local_tests) and not any(map(federation.test_samples, range(federation.clients))):
+    tested, traits = any(map(federation.test_samples, range(federation.clients))), config.method.traits
+    if (own_models(config) or traits.local_tests) and not tested:
         name = registry.public_name("method", config.method)
+        by_method = traits.personal or traits.local_tests
+        judge = f"method {name}" if by_method else "training.batchnorm_statistics local"
         raise ConfigError(
-            f"method {name} judges every client's model on the client's own test set, "
+            f"{judge} judges every client's model on the client's own test set, "
             "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
             "one for each client."
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from raysim.config import earlier_names
 from raysim.config.config_file import CONFIG_NAME, check_seal, read_config_file
+from raysim.config.late_options import in_full
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.results.model_file import MODEL_NAME
 from raysim.storage import checkpoint
@@ -112,7 +113,7 @@ class FolderCheck:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings in the first line."""
-        return earlier_names.current(dict(self.entries[0].content["settings"]))
+        return in_full(earlier_names.current(dict(self.entries[0].content["settings"])))
 
     @property
     def taken(self) -> int:
@@ -137,7 +138,7 @@ class FolderCheck:
         """config.yaml, beside the settings in the proof."""
         try:
             check_seal(self.path / CONFIG_NAME)
-            given = json.loads(json.dumps(read_config_file(self.path / CONFIG_NAME, run_folder=True)))
+            given = in_full(json.loads(json.dumps(read_config_file(self.path / CONFIG_NAME, run_folder=True))))
         except ConfigError as error:
             yield Difference(CONFIG_NAME, str(error))
             return
@@ -250,7 +251,7 @@ class FolderCheck:
         mark = found.facts.get("tables", {}).get(PROOF_NAME, {})
         if entry is not None and mark.get("head") != entry.head:
             yield "it was saved beside another chain"
-        settings = found.facts.get("settings", {})
+        settings = in_full(found.facts.get("settings", {}))
         changed = [name for name, value in self.settings.items() if settings.get(name, value) != value]
         if changed:
             yield f"it is of other settings ({', '.join(changed)})"

@@ -189,3 +189,9 @@ def test_methods_without_a_global_model_of_many_clients_are_refused(tmp_path: Pa
         ConfigError, match=rf"evaluation.fine_tune: 2 is not possible with method {method}, which {why}"
     ):
         config(tmp_path, method__name=method)
+
+
+def test_clients_with_statistics_of_their_own_are_refused(tmp_path: Path) -> None:
+    given = {"model__name": "resnet18", "training__batchnorm_statistics": "local"}
+    with pytest.raises(ConfigError, match=r"fedavg, whose clients have BatchNorm statistics of their own"):
+        config(tmp_path, method__name="fedavg", **given)

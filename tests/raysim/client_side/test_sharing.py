@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from raysim.client_side.sharing import common_names
 from raysim.client_side.worker import Worker
 from raysim.config.registry import known, resolve
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig, build, with_sections
+from raysim.engine.checkpointing import facts_of
 from raysim.engine.load_federation import load_federation
-from raysim.errors import ConfigError
+from raysim.errors import CheckpointError, ConfigError, ResultsError
+from raysim.flat_model import running_statistics
+from raysim.method import ClientTask
+from raysim.results.load_model import load_model
+from raysim.running.simulation import run
+from raysim.storage import checkpoint
+from raysim.storage.run_folder import RunFolder
 from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation
 from raysim.workloads.models.classifier import Classifier, task_specific
@@ -216,3 +225,66 @@ def test_a_method_with_nothing_left_to_share_says_so() -> None:
     worker = Worker(replace(config, model=Ends()), two_sets(config, (3, 5)))
     with pytest.raises(ConfigError, match=r"toy-graphs have different tasks, .* nothing fits all .*--method local"):
         worker.model(0)
+
+
+def with_local_statistics(method: str = "fedavg", model: str = "spectral", **options: Any) -> RunConfig:
+    config = config_of(method, model, options)
+    return with_sections(config, training=replace(config.training, batchnorm_statistics="local"))
+
+
+@pytest.mark.parametrize("widths", [(3, 5), (4, 4)], ids=["different widths", "equal widths"])
+def test_local_statistics_do_not_travel_and_scale_and_shift_do(widths: Widths) -> None:
+    config = with_local_statistics()
+    assert shared_of(Worker(config, two_sets(config, widths))) == SPECTRAL - SPECTRAL_STATISTICS
+
+
+def test_of_one_task_too_a_client_keeps_them_and_is_judged_by_them() -> None:
+    config = with_local_statistics()
+    sets = two_sets(config, (4, 4))
+    worker = Worker(config, replace(sets, parts=tuple(replace(part, set_name="one set") for part in sets.parts)))
+    model = worker.model(0)
+    statistics = {entry.name for entry in model.entries if not entry.shared}
+    assert statistics == running_statistics(model.module) and len(statistics) > 1
+    state = worker.first_state(0)
+    assert state is not None and state.method is None
+    server = config.method.init_server(model)
+    message = config.method.message(server, 0)
+    task = ClientTask(0, 1, 0, 1, 0.1, config.training, classes=2)
+    _, after = worker.train(task, message, state)
+    assert after is not None and np.abs(after.private - state.private).max() > 0
+    deployed = worker.deployed(0, message, after)
+    np.testing.assert_array_equal(deployed.take_private(), after.private)
+    np.testing.assert_array_equal(deployed.take_shared(), message.parameters)
+
+
+@pytest.mark.parametrize("method", ["fedbn", "fedssp", "local"])
+def test_where_none_would_travel_the_option_has_no_effect(method: str) -> None:
+    config = with_local_statistics(method)
+    message = f"local has no effect with method {method}, whose clients keep them as it is"
+    with pytest.raises(ConfigError, match=message):
+        Worker(config, two_sets(config, (4, 4))).model(0)
+
+
+def test_fedavg_with_local_statistics_is_fedssp_that_shares_everything(tmp_path: Path) -> None:
+    """The same first round: FedSSP averages all named parameters, here by samples, and statistics stay."""
+    short = {"schedule.rounds": 1, "model.hidden": 8, "model.layers": 1, "model.name": "spectral"}
+    base = {"workload.name": "toy-graphs", "workload.graphs_per_client": 12, "workload.clients": 3, **short}
+    base |= {"engine.backend": "inline", "training.learning_rate": 0.01}
+    same = {"method.name": "fedssp", "method.share": "everything", "method.preference": False}
+    ours = build(
+        [{**base, "output": str(tmp_path / "a"), "method.name": "fedavg", "training.batchnorm_statistics": "local"}]
+    )
+    same |= {"method.client_weights": "samples", "training.optimizer": ours.training.optimizer}
+    theirs = build([{**base, **same, "output": str(tmp_path / "b")}])
+    found = [run(config).rounds.iloc[-1] for config in (ours, theirs)]
+    assert not (tmp_path / "a" / "model.safetensors").exists()
+    with pytest.raises(ResultsError, match="every client has a model of its own"):
+        load_model(tmp_path / "a")
+    models = [load_model(tmp_path / "a", client=client).state_dict() for client in (0, 1)]
+    assert not torch.equal(*(model["body.filter_encoder.1.running_mean"] for model in models))
+    newest, *_ = checkpoint.newest_first(RunFolder(tmp_path / "a").checkpoints)
+    averaged = with_sections(ours, training=replace(ours.training, batchnorm_statistics="averaged"))
+    with pytest.raises(CheckpointError, match=r"other settings: training\.batchnorm_statistics: local → averaged"):
+        facts_of(newest, averaged)
+    for column in ("loss", "client_accuracy_mean", "train_loss"):
+        assert found[0][column] == pytest.approx(found[1][column], abs=1e-6)

@@ -26,6 +26,13 @@ def test_seeds_and_places_are_no_settings() -> None:
     assert (setting.row, setting.column, setting.label) == ("fedavg", "", "a") and not setting.is_local
 
 
+def test_a_run_from_before_an_option_was_there_has_its_default() -> None:
+    now = [result(value, training={"batchnorm_statistics": value}) for value in ("averaged", "local")]
+    before, other = group([result("before"), *now])
+    assert [run.folder.name for run in (*before.runs, *before.repeated)] == ["before", "averaged"]
+    assert other.label == "batchnorm_statistics local"
+
+
 def test_another_method_brings_its_name_and_not_its_options() -> None:
     prox = [{"name": "fedprox", "mu": mu} for mu in (0.1, 1.0)]
     settings = group([result("a"), *(result(f"b{one['mu']}", method=one) for one in prox)])

@@ -72,6 +72,18 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
             ["--method=fedavg", "--freeze_batchnorm"],
             "choose a model with BatchNorm: mobilenet, resnet18, resnet50, efficientnet-lite0.",
         ),
+        (
+            ["--method=fedavg", "--batchnorm_statistics=local"],
+            "batchnorm_statistics: local has no effect, because the model has no BatchNorm layer",
+        ),
+        (
+            ["--method=fedavg", "--model=resnet18", "--batchnorm_statistics=local", "--freeze_batchnorm"],
+            "batchnorm_statistics: local has no effect with training.freeze_batchnorm true",
+        ),
+        (
+            ["--method=centralized", "--model=resnet18", "--batchnorm_statistics=local"],
+            "batchnorm_statistics: local is not possible with method centralized, which trains on all data",
+        ),
         (["--method=fedssp", "--model=gin"], "needs a model with parameters named body.eigenvalue_encoder.*"),
         (
             ["--method=fedrad", "--limit=4", "--partition=iid", "--clients=4", "--min_samples=1"],

@@ -137,6 +137,16 @@ def test_more_rounds_were_planned(folder: Path) -> None:
     assert differences(folder) == [("config.yaml", None, "7 rounds planned, and the run ended after 6")]
 
 
+def test_a_late_option_that_the_proof_leaves_out_is_its_default(folder: Path) -> None:
+    text = (folder / "config.yaml").read_text().rpartition("# SHA-256")[0]
+    line = "  batchnorm_statistics: averaged\n"
+    assert line in text
+    (folder / "config.yaml").write_text(sealed(text.replace(line, "")))  # as before there was the option
+    assert differences(folder) == []
+    (folder / "config.yaml").write_text(sealed(text.replace("statistics: averaged", "statistics: local")))
+    assert differences(folder) == [("config.yaml", None, "'local', and 'averaged' in the proof")]
+
+
 def test_a_method_of_ones_own_may_plan_another_number_of_rounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
