@@ -288,11 +288,6 @@ def all_names(module: torch.nn.Module) -> set[str]:
     return names | {name for name, tensor in module.named_buffers() if tensor.is_floating_point()}
 
 
-def running_statistics(module: torch.nn.Module) -> set[str]:
-    """Running mean and running variance of every BatchNorm layer."""
-    return batch_norm_names(module) & {name for name, _ in module.named_buffers()}
-
-
 def batch_norm_names(module: torch.nn.Module) -> set[str]:
     """Scale, shift, running mean and running variance of every BatchNorm layer."""
     names = set()

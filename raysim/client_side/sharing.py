@@ -23,7 +23,7 @@ import torch
 from raysim.client_side.model_parts import without_batch_norm
 from raysim.config import registry
 from raysim.errors import ConfigError
-from raysim.flat_model import running_statistics
+from raysim.flat_model import batch_norm_names
 from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.models.classifier import has_batch_norm, task_specific
 
@@ -100,6 +100,11 @@ def common_names(modules: Sequence[torch.nn.Module]) -> set[str]:
     differ = {_layer_of(name) for name in every if any(own.get(name) != shapes[0].get(name) for own in shapes)}
     specific = {part for module in modules for part in task_specific(module)}
     return {name for name in every if _layer_of(name) not in differ and not _within(name, specific)}
+
+
+def running_statistics(module: torch.nn.Module) -> set[str]:
+    """Running mean and running variance of every BatchNorm layer."""
+    return batch_norm_names(module) & {name for name, _ in module.named_buffers()}
 
 
 def nothing_to_share(federation: str, wanted: Collection[str]) -> str:

@@ -12,14 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from raysim.client_side.sharing import common_names
+from raysim.client_side.sharing import common_names, running_statistics
 from raysim.client_side.worker import Worker
 from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.engine.checkpointing import facts_of
 from raysim.engine.load_federation import load_federation
 from raysim.errors import CheckpointError, ConfigError, ResultsError
-from raysim.flat_model import running_statistics
 from raysim.method import ClientTask
 from raysim.results.load_model import load_model
 from raysim.running.simulation import run
