@@ -9,7 +9,7 @@ import yaml
 
 from raysim.reproduce import kept_proofs
 from raysim.reproduce.catalog import Reproduction
-from raysim.reproduce.kept_proofs import agreement, compared
+from raysim.reproduce.kept_proofs import agreement, compared, equal_numbers
 from raysim.studies.study_file import read
 from tests.raysim.reproduce.test_command import TINY
 
@@ -18,7 +18,7 @@ def test_equal_other_and_unknown_heads_are_counted() -> None:
     here = {("FedAvg", "A", 0): "aa", ("FedAvg", "A", 1): "bb", ("FedRAD", "A", 0): "cc", ("new", "", 0): "dd"}
     kept = {("FedAvg", "A", 0): "aa", ("FedAvg", "A", 1): "xx", ("FedRAD", "A", 0): "cc", ("gone", "", 0): "dd"}
     found = compared(here, kept)
-    assert found.told == {"equal": 2, "other": ["A / FedAvg / seed 1"], "unknown": 1}
+    assert found.told == {"equal": 2, "other": ["A / FedAvg / seed 1"], "same_digits": 0, "unknown": 1}
     text = "2 runs with the bits that were kept, 1 with others (A / FedAvg / seed 1), 1 of which none were kept."
     assert found.text == f"proofs: {text}"
     assert (
@@ -26,6 +26,32 @@ def test_equal_other_and_unknown_heads_are_counted() -> None:
         in compared({("new", "", 0): "dd"}, {("new", "", 0): "e"}).text
     )
     assert "none of the kept runs is at hand" in compared(here, {}).text
+
+
+def test_a_run_with_another_head_may_have_the_same_numbers() -> None:
+    first, second, third = (("FedAvg", "A", seed) for seed in (0, 1, 2))
+    here, kept = {first: "aa", second: "bb", third: "cc"}, {first: "xx", second: "yy", third: "cc"}
+    found = compared(here, kept, {first, third})
+    assert (found.equal, found.same_digits) == (1, 1) and len(found.other) == 2
+    assert "seed 1), of which 1 have the same numbers to the last printed digit." in found.text
+
+
+@pytest.mark.parametrize(
+    ("text", "equal"),
+    [
+        ("round,loss\n1,0.5\n2,0.25\n", True),
+        ("round,loss,new\n1,0.5,7\n2,0.25,8\n", True),
+        ("round,loss\n1,0.5\n2,0.26\n", False),
+        ("round,loss\n1,0.5\n", False),
+        ("other\n1\n2\n", False),
+        ("round,loss\n", False),
+    ],
+)
+def test_numbers_are_compared_as_they_are_printed(tmp_path: Path, text: str, equal: bool) -> None:
+    (tmp_path / "kept.csv").write_text("round,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
+    (tmp_path / "here.csv").write_text(text, encoding="utf-8")
+    assert equal_numbers(tmp_path / "here.csv", tmp_path / "kept.csv") == equal
+    assert not equal_numbers(tmp_path / "absent.csv", tmp_path / "kept.csv")
 
 
 def test_a_repeated_study_is_compared_with_the_one_that_was_kept(
