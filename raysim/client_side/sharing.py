@@ -67,17 +67,16 @@ class Sharing:
         """Whether the method asks for more than is shared: the rest is kept for each client, unseen by the method."""
         if self._local_statistics:
             return True
-        modules = [] if self._common is None else self._modules
+        modules = [] if self._common is None else self._models()
         return any(set(self._method.shared_names(module)) - self.names(module) for module in modules)
 
     @cached_property
     def _common(self) -> set[str] | None:
         """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
-        return common_names(self._modules) if len(distinct_input_specs(self._federation)) > 1 else None
+        return common_names(self._models()) if len(distinct_input_specs(self._federation)) > 1 else None
 
-    @cached_property
-    def _modules(self) -> list[torch.nn.Module]:
-        """A model for each task."""
+    def _models(self) -> list[torch.nn.Module]:
+        """New models, one for each task; they are not kept."""
         return [self._build(task) for task in distinct_input_specs(self._federation)]
 
     def _check_statistics(self, module: torch.nn.Module, shared: Collection[str]) -> None:
