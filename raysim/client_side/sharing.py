@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -30,6 +30,15 @@ from raysim.workloads.models.classifier import has_batch_norm, task_specific
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.workloads.federated_data import Federation, InputSpec
+
+
+class _Fit(NamedTuple):
+    """Names of parameters and buffers in the models of several tasks."""
+
+    all_tasks: set[str]
+    """Those that clients of all tasks can share."""
+    wanted: set[str]
+    """Those that the method asks for in any of the models."""
 
 
 class Sharing:
@@ -54,7 +63,7 @@ class Sharing:
             ConfigError: none can, or statistics are to stay where there are none, or none that would travel.
         """
         wanted = set(self._method.shared_names(module))
-        shared = wanted if self._common is None else wanted & self._common
+        shared = wanted if self._fit is None else wanted & self._fit.all_tasks
         if wanted and not shared:
             raise ConfigError(nothing_to_share(self._federation.name, wanted))
         if self._local_statistics:
@@ -65,19 +74,16 @@ class Sharing:
     @cached_property
     def leaves_out(self) -> bool:
         """Whether the method asks for more than is shared: the rest is kept for each client, unseen by the method."""
-        if self._local_statistics:
-            return True
-        modules = [] if self._common is None else self._models()
-        return any(set(self._method.shared_names(module)) - self.names(module) for module in modules)
+        return self._local_statistics or (self._fit is not None and bool(self._fit.wanted - self._fit.all_tasks))
 
     @cached_property
-    def _common(self) -> set[str] | None:
-        """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
-        return common_names(self._models()) if len(distinct_input_specs(self._federation)) > 1 else None
-
-    def _models(self) -> list[torch.nn.Module]:
-        """New models, one for each task; they are not kept."""
-        return [self._build(task) for task in distinct_input_specs(self._federation)]
+    def _fit(self) -> _Fit | None:
+        """What fits clients of different tasks; None where all have one, and so everything does."""
+        tasks = distinct_input_specs(self._federation)
+        if len(tasks) == 1:
+            return None
+        modules = [self._build(task) for task in tasks]
+        return _Fit(common_names(modules), {name for module in modules for name in self._method.shared_names(module)})
 
     def _check_statistics(self, module: torch.nn.Module, shared: Collection[str]) -> None:
         option = "training.batchnorm_statistics: local"
@@ -86,7 +92,7 @@ class Sharing:
         if not running_statistics(module) & set(shared):
             name = registry.public_name("method", self._config.method)
             raise ConfigError(
-                f"{option} has no effect with method {name}, whose clients keep them as it is. Set it to averaged, or "
+                f"{option} has no effect with method {name}, whose clients keep them anyway. Set it to averaged, or "
                 "take a method such as fedavg or fedprox."
             )
 

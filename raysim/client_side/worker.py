@@ -24,7 +24,6 @@ from raysim.client_side.misaligned_batch_norm import spare_misaligned
 from raysim.client_side.model_parts import check_parts, check_types, extended
 from raysim.client_side.pooling import spare_passes
 from raysim.client_side.sharing import Sharing
-from raysim.config.conditions import own_models
 from raysim.config.given_code import has_own_code
 from raysim.flat_model import FlatModel
 from raysim.method import NOTHING, Vector
@@ -172,7 +171,7 @@ class Worker:
         Equal bits of the model are what tells, and the same ``samples`` object. A personal method's model may hold more
         than its parameters, and code of a user's own may draw random numbers: these are judged client by client.
         """
-        if self.own_code or own_models(self.config):
+        if self.own_code or self.method.traits.personal:
             return self.judged(client, model, samples, scores)
         known, bits = self._last_judged, model.buffer.view(torch.int32)
         if known is None or not known.is_of(model, bits, samples, scores):

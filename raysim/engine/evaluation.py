@@ -137,9 +137,10 @@ def evaluate_round(
 ) -> dict[str, Any]:
     """Columns of the rounds table; each judged participant's ``loss`` and other figures are put into its row.
 
-    A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
-    method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
-    over clients of the accuracy on these. A client without a test or validation sample is in no mean over these sets.
+    Where every client is judged by a model of its own, accuracy is the mean over clients of that on their own test
+    sets, and so it is where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is
+    the mean over clients of the accuracy on these. A client without a test or validation sample is in no mean over
+    these sets.
     Where the objective has no accuracy, there are no such columns, and validation is by loss. Clients that never take
     part (``schedule.unseen_clients``, ``schedule.without``) count in ``unseen_accuracy`` and ``unseen_loss`` alone.
     With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same clients' own test sets after fine-tuning

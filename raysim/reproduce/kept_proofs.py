@@ -1,13 +1,11 @@
 """Heads of the proofs of a repeated study beside those that the project keeps: equal heads are equal bits.
 
-A processor of another kind rounds otherwise (docs/trust.md), so that heads differ while tables may not: where a head
-differs, the two tables are compared as they are printed.
+A processor of another kind rounds otherwise (docs/trust.md), and the tables may be the same all the same: where a head
+differs, they are compared as they are printed.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from raysim.comparison.outcomes import Heads
 from raysim.reproduce.catalog import FOLDER, Reproduction
+from raysim.studies.places import cell_table
 from raysim.studies.study_file import Study, read
 from raysim.studies.tables import heads
 from raysim.units import counted
@@ -40,7 +39,7 @@ class Agreement:
         parts = [f"{counted(self.equal, 'run')} with the bits that were kept"]
         parts += [f"{len(self.other)} with others ({', '.join(self.other[:5])})"] if self.other else []
         if self.same_digits:
-            parts[-1] += f", of which {self.same_digits} have the same numbers to the last printed digit"
+            parts[-1] += f", {self.same_digits} of them with the same numbers to the last printed digit"
         parts += [f"{self.unknown} of which none were kept"] if self.unknown else []
         return f"proofs: {', '.join(parts)}."
 
@@ -76,11 +75,9 @@ def compared(here: Heads, kept: Heads, same: Collection[tuple[str, str, int]] = 
 
 
 def equal_numbers(here: Path, kept: Path) -> bool:
-    """Whether two tables have equally many lines and, in the columns that both have, the same texts."""
+    """Whether two tables of rounds have equally many rows and, in the columns that both have, the same values."""
     if not (here.exists() and kept.exists()):
         return False
-    first, second = (list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) for path in (here, kept))
-    if not first or len(first) != len(second):
-        return False
-    shared = first[0].keys() & second[0].keys()
-    return bool(shared) and all(a[name] == b[name] for a, b in zip(first, second, strict=True) for name in shared)
+    first, second = cell_table(here), cell_table(kept)
+    shared = first.columns.intersection(second.columns)
+    return bool(len(shared)) and first[shared].equals(second[shared])

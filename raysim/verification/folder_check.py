@@ -251,7 +251,7 @@ class FolderCheck:
         mark = found.facts.get("tables", {}).get(PROOF_NAME, {})
         if entry is not None and mark.get("head") != entry.head:
             yield "it was saved beside another chain"
-        settings = in_full(found.facts.get("settings", {}))
+        settings = found.facts.get("settings", {})
         changed = [name for name, value in self.settings.items() if settings.get(name, value) != value]
         if changed:
             yield f"it is of other settings ({', '.join(changed)})"

@@ -259,8 +259,14 @@ def test_of_one_task_too_a_client_keeps_them_and_is_judged_by_them() -> None:
 @pytest.mark.parametrize("method", ["fedbn", "fedssp", "local"])
 def test_where_none_would_travel_the_option_has_no_effect(method: str) -> None:
     config = with_local_statistics(method)
-    message = f"local has no effect with method {method}, whose clients keep them as it is"
+    message = f"local has no effect with method {method}, whose clients keep them anyway"
     with pytest.raises(ConfigError, match=message):
+        Worker(config, two_sets(config, (4, 4))).model(0)
+
+
+def test_a_model_without_batch_norm_has_no_statistics_that_could_stay() -> None:
+    config = with_local_statistics(model="gin")
+    with pytest.raises(ConfigError, match="local has no effect, because the model has no BatchNorm layer"):
         Worker(config, two_sets(config, (4, 4))).model(0)
 
 
@@ -281,9 +287,12 @@ def test_fedavg_with_local_statistics_is_fedssp_that_shares_everything(tmp_path:
         load_model(tmp_path / "a")
     models = [load_model(tmp_path / "a", client=client).state_dict() for client in (0, 1)]
     assert not torch.equal(*(model["body.filter_encoder.1.running_mean"] for model in models))
-    newest, *_ = checkpoint.newest_first(RunFolder(tmp_path / "a").checkpoints)
-    averaged = with_sections(ours, training=replace(ours.training, batchnorm_statistics="averaged"))
-    with pytest.raises(CheckpointError, match=r"other settings: training\.batchnorm_statistics: local → averaged"):
-        facts_of(newest, averaged)
+    changed = (("a", ours, "averaged", "local → averaged"), ("b", theirs, "local", "averaged → local"))
+    for place, config, value, words in changed:
+        newest, *_ = checkpoint.newest_first(RunFolder(tmp_path / place).checkpoints)
+        given: dict[str, Any] = {"batchnorm_statistics": value}
+        other = with_sections(config, training=replace(config.training, **given))
+        with pytest.raises(CheckpointError, match=rf"other settings: training\.batchnorm_statistics: {words}"):
+            facts_of(newest, other)
     for column in ("loss", "client_accuracy_mean", "train_loss"):
         assert found[0][column] == pytest.approx(found[1][column], abs=1e-6)

@@ -17,7 +17,8 @@ from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.engine import rounds
 from raysim.engine.cohort_run import Collector
-from raysim.errors import RaysimError
+from raysim.errors import RaysimError, ResultsError
+from raysim.replay.membership import membership
 from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
 from tests.made_subgraphs import NODE_METHODS, node_options
@@ -152,6 +153,16 @@ def test_frozen_batchnorm_needs_a_model_with_batchnorm(tmp_path: Path, monkeypat
     )  # as a model of a user's own may have none
     with pytest.raises(RaysimError, match=r"training\.freeze_batchnorm: true has no effect.*resnet18"):
         run(config(tmp_path, "fedavg", training__freeze_batchnorm=True))
+
+
+def test_with_statistics_of_their_own_clients_are_judged_on_their_own_test_sets(tmp_path: Path) -> None:
+    given = {"model__name": "mobilenet", "model__width": 0.1, "training__batchnorm_statistics": "local"}
+    asked = config(tmp_path, "fedavg", schedule__rounds=1, **given)
+    result = run(asked)
+    assert result.rounds["accuracy"].iloc[0] == pytest.approx(result.clients["accuracy"].mean(), abs=1e-12)
+    assert not (result.folder / "model.safetensors").exists()
+    with pytest.raises(ResultsError, match="clients have models of their own, and there is no global one"):
+        membership([0], (asked, result.folder), (asked, result.folder))
 
 
 def test_with_a_common_local_test_set_all_models_are_judged_on_it(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ def test_names_of_clients_and_their_own_tests_are_in_the_tables(tmp_path: Path) 
     assert judged["accuracy"]["north"] * 7 == pytest.approx(round(judged["accuracy"]["north"] * 7))
     with pytest.raises(ConfigError, match="fedbn judges every client's model on the client's own test set"):
         run(tmp_path / "none", "fedbn")
+    message = "batchnorm_statistics local judges every client's model on the client's own test set"
+    with pytest.raises(ConfigError, match=message):
+        run(tmp_path / "none", "fedavg", batchnorm_statistics="local")
 
 
 def test_without_a_test_a_fifth_of_each_client_is_its_test(tmp_path: Path) -> None:
