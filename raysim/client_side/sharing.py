@@ -78,7 +78,7 @@ class Sharing:
 
     @cached_property
     def _fit(self) -> _Fit | None:
-        """What fits clients of different tasks; None where all have one, and so everything does."""
+        """The names that matter where clients have different tasks; None where all have one, and so all are shared."""
         tasks = distinct_input_specs(self._federation)
         if len(tasks) == 1:
             return None
