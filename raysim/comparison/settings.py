@@ -52,7 +52,7 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
     """The settings of several runs, in the order of their first runs.
 
     Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
-    is read: none of the classes that a config names is imported.
+    is read: of the classes that a config names only raysim's own are imported.
 
     Raises:
         ConfigError: two settings that no option tells apart are of one folder.

@@ -9,7 +9,7 @@ model.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from raysim.workloads.errors import WorkloadError
@@ -26,6 +26,8 @@ STEM = Help(
     "auto is small up to 64x64 pixels"
 )
 SMALL_STEM_LIMIT = 64
+Norm = Literal["batch", "group"]
+NORM = Help("normalization: BatchNorm or GroupNorm", "group: Reddi et al. 2021, section 4")
 
 
 def uses_small_stem(stem: Stem, inputs: InputSpec) -> bool:
@@ -48,6 +50,12 @@ def check_image(model: str, inputs: InputSpec, least: int) -> None:
             f"Model {model!r} needs images of at least {least}x{least} pixels, but the workload's are {height}x{width}."
             f" Choose a smaller model ('cnn' from 4x4, 'mlp' and 'logistic' for any size) or larger images."
         )
+
+
+def _divisors(number: int) -> str:
+    """Its divisors, for people: 1, 2, 4 or 8."""
+    *others, last = [str(divisor) for divisor in range(1, number + 1) if number % divisor == 0]
+    return f"{', '.join(others)} or {last}"
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,41 @@ class AlexNet(ModelOptions):
 
 
 @dataclass(frozen=True)
-class MobileNet(ModelOptions):
+class NormalizedNetwork(ModelOptions):
+    """The common part of networks that normalize between their layers, by BatchNorm as published or by GroupNorm.
+
+    ``norm="group"`` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
+    their data, and a batch may have one sample. Hsieh et al. 2020 found it better where labels are skewed.
+    """
+
+    channel_divisor: ClassVar[int]
+    """The largest divisor of the channels of all of its layers; ``norm_groups`` must divide it."""
+
+    norm: Annotated[Norm, NORM] = "batch"
+    norm_groups: Annotated[
+        int, Ge(1), Le(64), Help("groups of GroupNorm, a divisor of 64; for norm=group", "Reddi et al. 2021")
+    ] = 2
+
+    @property
+    def batch_norm(self) -> bool:  # type: ignore[override]  # it is only read
+        """Whether the network has BatchNorm layers."""
+        return self.norm == "batch"
+
+    @property
+    def groups(self) -> int:
+        """Groups of its GroupNorm layers; 0: it has BatchNorm."""
+        return self.norm_groups if self.norm == "group" else 0
+
+    def check_shape(self, inputs: InputSpec) -> None:
+        if self.channel_divisor % self.norm_groups:
+            raise WorkloadError(
+                f"Model {self.name!r}: norm_groups = {self.norm_groups} does not divide the channels of each layer. "
+                f"Choose {_divisors(self.channel_divisor)}."
+            )
+
+
+@dataclass(frozen=True)
+class MobileNet(NormalizedNetwork):
     """MobileNetV2 (Sandler et al. 2018), torchvision's.
 
     ``stem="small"``, the usual form for CIFAR, takes stride 1 instead of 2 in the first convolution and in the first
@@ -159,27 +201,34 @@ class MobileNet(ModelOptions):
 
     name: ClassVar[str] = "mobilenet"
     published_head: ClassVar[str] = "classifier.1."
-    batch_norm: ClassVar[bool] = True
+    channel_divisor: ClassVar[int] = 8
 
+    norm: Annotated[Norm, replace(NORM, late=True)] = "batch"
+    norm_groups: Annotated[
+        int, Ge(1), Le(8), Help("groups of GroupNorm, a divisor of 8; for norm=group", late=True)
+    ] = 2
     stem: Annotated[Stem, STEM] = "auto"
     width: Annotated[Positive, Help("multiplier of the channels", "Sandler et al. 2018")] = 1.0
     dropout: Annotated[ShareBelowOne, Help("dropout before the head")] = 0.2
 
     def check_shape(self, inputs: InputSpec) -> None:
+        super().check_shape(inputs)
         check_image(self.name, inputs, least=8 if uses_small_stem(self.stem, inputs) else 32)
 
     def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.torchvision_models import mobilenet_v2
 
-        small = uses_small_stem(self.stem, inputs)
-        return mobilenet_v2(inputs.input_shape[0], inputs.classes, small=small, width=self.width, dropout=self.dropout)
+        small, channels = uses_small_stem(self.stem, inputs), inputs.input_shape[0]
+        return mobilenet_v2(
+            channels, inputs.classes, small=small, width=self.width, dropout=self.dropout, groups=self.groups
+        )
 
     def not_as_published(self, inputs: InputSpec) -> Set[str]:
         return frozenset() if inputs.input_shape[0] == 3 else {"features.0.0.weight"}
 
 
 @dataclass(frozen=True)
-class ResidualNetwork(ModelOptions):
+class ResidualNetwork(NormalizedNetwork):
     """The common part of torchvision's ResNet-18 and ResNet-50 (He et al. 2016).
 
     ``stem="small"``, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
@@ -189,42 +238,22 @@ class ResidualNetwork(ModelOptions):
     ``weights_file`` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
     head stays as initialized at random, because the classes differ, and so does the first convolution if the stem is
     small or the images have not 3 channels, because its shape differs.
-
-    ``norm="group"`` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
-    their data, and a batch may have one sample. Hsieh et al. 2020 found it better where labels are skewed.
     """
 
     published_head: ClassVar[str] = "fc."
-
-    norm: Annotated[
-        Literal["batch", "group"], Help("normalization: BatchNorm or GroupNorm", "group: Reddi et al. 2021, section 4")
-    ] = "batch"
-    norm_groups: Annotated[
-        int, Ge(1), Le(64), Help("groups of GroupNorm, a divisor of 64; for norm=group", "Reddi et al. 2021")
-    ] = 2
+    channel_divisor: ClassVar[int] = 64
 
     stem: Annotated[Stem, STEM] = "auto"
 
-    @property
-    def batch_norm(self) -> bool:  # type: ignore[override]  # it is only read
-        """Whether the network has BatchNorm layers."""
-        return self.norm == "batch"
-
     def check_shape(self, inputs: InputSpec) -> None:
-        if 64 % self.norm_groups:
-            raise WorkloadError(
-                f"Model {self.name!r}: norm_groups = {self.norm_groups} does not divide the 64 channels of its first "
-                "layers. Choose 1, 2, 4, 8, 16, 32 or 64."
-            )
+        super().check_shape(inputs)
         check_image(self.name, inputs, least=8 if uses_small_stem(self.stem, inputs) else 28)
 
     def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.torchvision_models import resnet
 
         small, channels = uses_small_stem(self.stem, inputs), inputs.input_shape[0]
-        return resnet(
-            self.name, channels, inputs.classes, small=small, groups=self.norm_groups if self.norm == "group" else 0
-        )
+        return resnet(self.name, channels, inputs.classes, small=small, groups=self.groups)
 
     def not_as_published(self, inputs: InputSpec) -> Set[str]:
         same = inputs.input_shape[0] == 3 and not uses_small_stem(self.stem, inputs)

@@ -6,6 +6,7 @@ names (``body.`` before torchvision's) are torchvision's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from torch import nn
@@ -35,13 +36,16 @@ def alexnet(channels: int, classes: int, dropout: float) -> Classifier:
     return Classifier(network, head)
 
 
-def mobilenet_v2(channels: int, classes: int, *, small: bool, width: float, dropout: float) -> Classifier:
-    """torchvision's MobileNetV2; its dropout belongs to the body."""
+def mobilenet_v2(
+    channels: int, classes: int, *, small: bool, width: float, dropout: float, groups: int = 0
+) -> Classifier:
+    """torchvision's MobileNetV2, with BatchNorm or, of ``groups`` > 0, GroupNorm; its dropout belongs to the body."""
     network = models.MobileNetV2(
         num_classes=classes,
         width_mult=width,
         inverted_residual_setting=SMALL_MOBILENET_BLOCKS if small else None,
         dropout=dropout,
+        norm_layer=_norm(groups),
     )
     first = network.features[0][0]
     if small:
@@ -55,9 +59,8 @@ def mobilenet_v2(channels: int, classes: int, *, small: bool, width: float, drop
 
 def resnet(name: str, channels: int, classes: int, *, small: bool, groups: int = 0) -> Classifier:
     """torchvision's ``resnet18`` or ``resnet50``, with BatchNorm or, of ``groups`` > 0, GroupNorm."""
-    norm = partial(nn.GroupNorm, groups) if groups else None
     make = {"resnet18": models.resnet18, "resnet50": models.resnet50}[name]
-    network = make(num_classes=classes, norm_layer=norm)
+    network = make(num_classes=classes, norm_layer=_norm(groups))
     if small:
         network.conv1 = _convolution(channels, 64, kernel_size=3, stride=1)
         network.maxpool = nn.Identity()
@@ -66,6 +69,11 @@ def resnet(name: str, channels: int, classes: int, *, small: bool, groups: int =
     head = network.fc
     network.fc = nn.Identity()
     return Classifier(network, head)
+
+
+def _norm(groups: int) -> Callable[..., nn.Module] | None:
+    """torchvision's ``norm_layer``; None is its BatchNorm."""
+    return partial(nn.GroupNorm, groups) if groups else None
 
 
 def _convolution(channels: int, out_channels: int, *, kernel_size: int, stride: int) -> nn.Conv2d:

@@ -42,7 +42,7 @@ def test_lines_are_the_settings_the_rounds_and_the_end(whole: Path) -> None:
     first, *rounds, last = proof(whole)
     assert first["settings"]["training.learning_rate"] == 0.1 and first["settings"]["training.last_batch"] == "keep"
     assert "schedule.rounds" not in first["settings"] and "engine.backend" not in first["settings"]
-    assert not late_defaults().keys() & first["settings"].keys()
+    assert not late_defaults(first["settings"]).keys() & first["settings"].keys()
     assert [line["round"] for line in rounds] == [1, 2, 3, 4, 5, 6]
     assert last["end"] == 6
     assert load_result(whole).summary["proof"] == ProofFile(whole / "proof.jsonl").head

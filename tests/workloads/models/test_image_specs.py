@@ -179,18 +179,32 @@ def test_impossible_hidden_widths(hidden: Any) -> None:
 
 
 @pytest.mark.parametrize("stem", ["small", "imagenet"])
-def test_group_norm_takes_the_place_of_every_batch_norm(stem: Any) -> None:
-    usual, grouped = (on_meta(ResNet18(norm=norm, stem=stem), 3, 32, 32) for norm in ("batch", "group"))
-    assert not has_batch_norm(grouped) and not ResNet18(norm="group").batch_norm and ResNet18().batch_norm
+@pytest.mark.parametrize("kind", [ResNet18, MobileNet])
+def test_group_norm_takes_the_place_of_every_batch_norm(kind: Any, stem: Any) -> None:
+    usual, grouped = (on_meta(kind(norm=norm, stem=stem), 3, 32, 32) for norm in ("batch", "group"))
+    assert not has_batch_norm(grouped) and not kind(norm="group").batch_norm and kind().batch_norm
     groups = [part.num_groups for part in grouped.modules() if isinstance(part, nn.GroupNorm)]
     assert groups == [2] * sum(isinstance(part, nn.BatchNorm2d) for part in usual.modules())
     assert dict(grouped.named_parameters()).keys() == dict(usual.named_parameters()).keys()
     assert not dict(grouped.named_buffers())
 
 
-def test_a_group_normed_network_looks_at_every_sample_alone() -> None:
-    model = build(ResNet18(norm="group", norm_groups=4), 3, 8, 8).train()
+@pytest.mark.parametrize("options", [ResNet18(norm="group", norm_groups=4), MobileNet(norm="group", dropout=0.0)])
+def test_a_group_normed_network_looks_at_every_sample_alone(options: Any) -> None:
+    model = build(options, 3, 8, 8).train()
     inputs = torch.randn(3, 3, 8, 8)
     torch.testing.assert_close(model(inputs)[:1], model(inputs[:1]), rtol=1e-3, atol=1e-4)
-    with pytest.raises(WorkloadError, match=r"norm_groups = 3 does not divide the 64 channels.*16, 32 or 64"):
-        ResNet18(norm_groups=3).check(InputSpec((3, 32, 32), 10))
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [(ResNet18(norm_groups=3), r"1, 2, 4, 8, 16, 32 or 64"), (MobileNet(norm_groups=3), r"Choose 1, 2, 4 or 8\.")],
+)
+def test_groups_divide_the_channels_of_every_layer(options: Any, allowed: str) -> None:
+    with pytest.raises(WorkloadError, match=f"norm_groups = 3 does not divide the channels of each layer.*{allowed}"):
+        options.check(InputSpec((3, 32, 32), 10))
+
+
+@pytest.mark.parametrize("width", [0.1, 0.35, 0.5, 1.0, 1.4])
+def test_eight_groups_divide_the_channels_of_mobilenet_of_any_width(width: float) -> None:
+    on_meta(MobileNet(norm="group", norm_groups=8, width=width), 3, 32, 32)
