@@ -34,13 +34,13 @@ mean of all judged rounds), ``tail_`` (the mean of the last ten) or ``spread_`` 
 ``_at_epoch_40`` (once clients have trained for 40 local epochs) or ``_over_epochs_21_to_40`` (the mean over these), the
 cost of an accuracy (``rounds_to_0.8``) or clients' gain over the row that trains alone (``local_gain``;
 :mod:`raysim.results.measures`); a column that a method reports itself says its unit: ``system_loss: {title: system
-loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in one column: ``in: {CNN:
-{method.mu: 0.1}}``, and show another measure in the place of one: ``shows: {accuracy: tuned_client_accuracy_mean}``.
-What its paper reports stands beside it: ``paper: {CNN: {accuracy: 81.2}}``, without columns ``paper: {accuracy:
-81.2}``, in the unit of the table. ``compare`` adds a table of differences: the mean of a row less another over equal
-seeds, with its 95 % interval (:mod:`raysim.comparison.differences`); ``statistics`` tests them
-(:mod:`raysim.comparison.paired_tests`). A picture with ``center: median`` shows the median seed in place of the mean,
-and curves with ``rows: [FedAvg]`` these rows alone.
+loss, unit: plain}``. A column may have seeds of its own, and ``rows: [FedAvg]``, which alone have cells in it; a row
+settings that hold in one column: ``in: {CNN: {method.mu: 0.1}}``, and it may show another measure in the place of one:
+``shows: {accuracy: tuned_client_accuracy_mean}``. What its paper reports stands beside it: ``paper: {CNN: {accuracy:
+81.2}}``, without columns ``paper: {accuracy: 81.2}``, in the unit of the table. ``compare`` adds a table of
+differences: the mean of a row less another over equal seeds, with its 95 % interval
+(:mod:`raysim.comparison.differences`); ``statistics`` tests them (:mod:`raysim.comparison.paired_tests`). A picture
+with ``center: median`` shows the median seed in place of the mean, and curves with ``rows: [FedAvg]`` these rows alone.
 
 Cells run side by side, each in a process of its own with one core (``--workers``), or each as a Ray task (``--cells-on
 ray``), seed after seed, the longest first; a cell that was interrupted or killed goes on from its last checkpoint. A

@@ -74,9 +74,11 @@ class WithOptions(Entry):
 
 
 class ColumnEntry(WithOptions):
-    """A column: options that hold in it, and seeds of its own."""
+    """A column: options that hold in it, seeds of its own, and the rows that alone have cells in it."""
 
     seeds: Seeds | None = None
+    rows: Annotated[list[str], Field(min_length=1)] | None = None
+    """None: all of the study."""
 
 
 Printed = Annotated[dict[str, str | int | float], Field(min_length=1)]

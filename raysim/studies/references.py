@@ -27,6 +27,10 @@ def check_references(
     """ConfigError where a part of the file names a row, a column or a measure that the study does not have."""
     units = {measure.name: measure.unit for measure in measures}
     named: list[tuple[str, str, str]] = []
+    for column, own_column in columns.items():
+        if own_column.rows and file.grid is not None:
+            raise mistake(path, f"columns: {column}: rows", "a grid has all of its rows in every column.")
+        named += [(f"columns: {column}: rows", "row", row) for row in own_column.rows or ()]
     for row, own in rows.items():
         named += [(f"rows: {row}: in", "column", column) for column in own.inside]
         for name, shown in own.shows.items():

@@ -79,6 +79,8 @@ class Study:
     """(row, column) → options of the row that hold in this column alone."""
     seeds: Mapping[str, tuple[int, ...]]
     """Column → its seeds."""
+    rows_of: Mapping[str, Collection[str]]
+    """Column → the rows that have cells in it."""
     per_seed: tuple[str, ...]
     """Options that every cell sets to its seed."""
     measures: Mapping[Measure, str]
@@ -124,6 +126,8 @@ class Study:
         for column, options in self.columns.items():
             for seed in self.seeds[column]:
                 for row, method in self.rows.items():
+                    if row not in self.rows_of[column]:
+                        continue
                     own = self.inside.get((row, column), {})
                     path = self.results / file_name(column) / f"{file_name(row)}-seed{seed}.csv"
                     layers = (base, options, method, own, self.placed)
@@ -154,6 +158,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         {name: own.options for name, own in rows.items()},
         {(row, column): options for row, own in rows.items() for column, options in own.inside.items()},
         {name: tuple(own.seeds or file.seeds) for name, own in columns.items()},
+        {name: frozenset(own.rows or rows) for name, own in columns.items()},
         tuple(file.per_seed),
         measures,
         {(row, name): measure for row, own in rows.items() for name, measure in own.shows.items()},

@@ -42,6 +42,9 @@ def test_columns_and_a_grid_go_together(tmp_path: Path) -> None:
     columns = "columns: {MLP: {model.name: mlp}, Logistic: {model.name: logistic}}\n"
     found = read(tmp_path, "{mu: [1.0]}", GRID.replace("base:\n", f"{columns}base:\n  method.name: fedprox\n"))
     assert [cell.place for cell in found.cells()] == ["MLP / mu 1.0"] * 2 + ["Logistic / mu 1.0"] * 2
+    some = columns.replace("mlp}", "mlp, rows: [mu 1.0]}")
+    with pytest.raises(ConfigError, match="columns: MLP: rows: a grid has all of its rows in every column"):
+        read(tmp_path, "{mu: [1.0]}", GRID.replace("base:\n", f"{some}base:\n  method.name: fedprox\n"))
 
 
 def test_the_table_of_a_study_without_columns_has_no_name_of_one(tmp_path: Path) -> None:

@@ -25,6 +25,16 @@ def test_a_row_may_have_settings_of_one_column(small: Path) -> None:
         study_file.read(small)
 
 
+def test_a_column_may_have_some_rows_alone(small: Path) -> None:
+    text = TEXT.replace("model.name: mlp}", "model.name: mlp, rows: [Strong prox]}")
+    small.write_text(text, encoding="utf-8")
+    found = [(cell.column, cell.row) for cell in study_file.read(small).cells()]
+    assert found == 2 * [("MLP", "Strong prox")] + [("Logistic", "FedAvg"), ("Logistic", "Strong prox")]
+    small.write_text(text.replace("rows: [Strong prox]", "rows: [Strong prix]"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"columns: MLP: rows: no row 'Strong prix'\. Did you mean Strong prox"):
+        study_file.read(small)
+
+
 def test_options_may_follow_the_seed(small: Path) -> None:
     small.write_text(TEXT.replace("seeds: [0, 1]", "seeds: [0, 1]\nper_seed: [method.mu]"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"Unknown option method\.mu"):  # which FedAvg does not have
