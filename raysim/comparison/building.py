@@ -14,6 +14,10 @@ from raysim.results.measures import Measure
 ABOUT_COSTS = (
     "Costs of an accuracy are means over the runs that reached it, whose number stands in parentheses; empty: none."
 )
+ABOUT_RESAMPLED = (
+    "Every seed draws its test and training samples anew from the same ones, {:.3g} test samples for one of training, "
+    "so that seeds share most of them: intervals are wider for it, by Nadeau and Bengio (2003)."
+)
 
 
 def tables(outcomes: Outcomes) -> list[Table]:
@@ -81,7 +85,7 @@ def differences(outcomes: Outcomes) -> Table:
     found: dict[str, dict[tuple[str, Measure], Entry]] = {}
     records = list[dict[str, object]]()
     for row, column, pairing, first, second in outcomes.compared():
-        if (difference := paired(first, second)) is None:
+        if (difference := paired(first, second, outcomes.resampled)) is None:
             continue
         unit, measure = scales[pairing.measure], pairing.measure
         texts = found.setdefault(f"{row} − {pairing.against}", {})
@@ -92,7 +96,8 @@ def differences(outcomes: Outcomes) -> Table:
     places = [(column, measure) for column in outcomes.columns for measure in scales if (column, measure) in there]
     heads = tuple(Head(column, outcomes.heading(measure), scales[measure].symbol) for column, measure in places)
     rows = tuple((pair, tuple(texts.get(place, Entry()) for place in places)) for pair, texts in found.items())
-    return Table("differences", "difference [95 % interval]", heads, rows, tuple(records))
+    notes = (ABOUT_RESAMPLED.format(outcomes.resampled),) if rows and outcomes.resampled else ()
+    return Table("differences", "difference [95 % interval]", heads, rows, tuple(records), notes)
 
 
 def tests(outcomes: Outcomes) -> Table:

@@ -19,9 +19,11 @@ from raysim.units import deviation
 NUMBER = re.compile(r"[-+−]?(\d+(\.\d*)?|\.\d+)([eE][-+−]?\d+)?")
 ABOUT = (
     "*confirmed*: the interval lies on the paper's side of zero, *but smaller (larger) here* if it leaves the paper's "
-    "difference out; *refuted at this size*: it does not, and leaves the paper's difference out, for the data, network "
-    "and clients here; *seeds* would find it with a power of "
-    f"{100 * POWER:g} %. No interval is corrected for the number of them."
+    "difference out; *refuted at this size*: it holds zero, or lies beyond it (*the other way round*), and leaves the "
+    "paper's difference out, for the data, network and clients here; *N seeds would*: they find so large a "
+    f"difference with a power of {100 * POWER:g} %, at the spread seen here (*more samples*: no number of seeds does, "
+    "as they share theirs); *none*: the paper's two numbers are equal. The paper's difference is taken as printed, as "
+    "if it had no spread. No interval is corrected for the number of them."
 )
 
 
@@ -34,8 +36,8 @@ def table(outcomes: Outcomes) -> Table:
         if printed[0] is None or printed[1] is None or not (differences := pairs(first, second)):
             continue
         scale, claimed = outcomes.scale_of_differences(measure), printed[0] - printed[1]
-        here, spread = mean_difference(differences), deviation(differences)
-        told = verdict(claimed / scale.factor, here, spread)
+        here, spread = mean_difference(differences, outcomes.resampled), deviation(differences)
+        told = verdict(claimed / scale.factor, here, spread, outcomes.resampled)
         of = ", ".join(filter(None, (column, outcomes.heading(measure))))
         paper = f"{claimed:+{scale.form}}".replace("-", "−")
         rows.append(
@@ -47,12 +49,13 @@ def table(outcomes: Outcomes) -> Table:
     return Table("claims", "difference", heads, tuple(rows), tuple(records), (ABOUT,) if rows else ())
 
 
-def verdict(claimed: float, here: Difference, spread: float | None) -> str:
+def verdict(claimed: float, here: Difference, spread: float | None, resampled: float = 0.0) -> str:
     """Whether a paper's difference is confirmed, refuted, or out of reach of so few seeds.
 
     Args:
         claimed: the paper's difference, in the unit of ``here``.
         spread: standard deviation of the paired differences; None with one seed.
+        resampled: test samples per training sample, where every seed draws both anew from one pool.
     """
     if math.isnan(here.mean):
         return "not told: not all values are finite"
@@ -68,8 +71,12 @@ def verdict(claimed: float, here: Difference, spread: float | None) -> str:
         return "refuted at this size"
     if size == 0:
         return "none, and none is told here"
-    needed = seeds_needed(size, spread) or 2
-    return f"not told: > {MOST_SEEDS:,} seeds would" if needed >= MOST_SEEDS else f"not told: {needed} seeds would"
+    needed = seeds_needed(size, spread, resampled) or 2
+    if needed <= here.seeds:
+        return f"not told, though {needed} seeds would find it"
+    if needed < MOST_SEEDS:
+        return f"not told: {needed} seeds would"
+    return "not told: it takes more samples" if resampled else f"not told: > {MOST_SEEDS:,} seeds would"
 
 
 def _number(text: str) -> float | None:

@@ -1,6 +1,10 @@
 """Differences between two rows of a table over equal seeds, each with its 95 % interval.
 
 Runs of one seed share data split, cohorts and initial model, so that their difference varies less than the rows do.
+
+Where every seed draws test and training samples anew from one pool (folds of a cross-validation, say), two seeds share
+most of their samples: the variance of a mean over n seeds is then not 1/n of the spread's square, but about 1/n plus
+the ratio of test to training samples of it (Nadeau & Bengio 2003, eq. 9; Bouckaert & Frank 2004 for repeated folds).
 """
 
 from __future__ import annotations
@@ -47,21 +51,22 @@ def pairs(values: Mapping[int, float], against: Mapping[int, float]) -> list[flo
     return [values[seed] - against[seed] for seed in sorted(set(values) & set(against))]
 
 
-def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Difference | None:
+def paired(values: Mapping[int, float], against: Mapping[int, float], resampled: float = 0.0) -> Difference | None:
     """The difference of two rows over the seeds that both have (Student's t with n − 1 degrees of freedom).
 
     Args:
         values: seed → the first row's value.
         against: the same of the row that is subtracted.
+        resampled: test samples per training sample, where every seed draws both anew from one pool.
 
     Returns:
         The mean difference and its 95 % interval; None where no seed is common, no interval where one is.
     """
     differences = pairs(values, against)
-    return mean_difference(differences) if differences else None
+    return mean_difference(differences, resampled) if differences else None
 
 
-def mean_difference(differences: Sequence[float]) -> Difference:
+def mean_difference(differences: Sequence[float], resampled: float = 0.0) -> Difference:
     """The mean of one difference or more, with its interval; NaN without one where a difference is not finite."""
     count = len(differences)
     if not all(map(math.isfinite, differences)):
@@ -69,7 +74,7 @@ def mean_difference(differences: Sequence[float]) -> Difference:
     mean = statistics.fmean(differences)
     if count == 1:
         return Difference(mean, None, None, 1)
-    half = quantile(count) * statistics.stdev(differences) / math.sqrt(count)
+    half = quantile(count) * statistics.stdev(differences) * math.sqrt(1 / count + resampled)
     return Difference(mean, mean - half, mean + half, count)
 
 

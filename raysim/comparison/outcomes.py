@@ -53,6 +53,8 @@ class Outcomes:
     paper: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """(row, column, measure) → the number that the method's paper has there, in the unit of the table."""
     heads: Heads = field(default_factory=dict)
+    resampled: float = 0.0
+    """Test samples per training sample, where every seed draws both anew from one pool; 0: seeds share no drawing."""
 
     def runs(self) -> set[tuple[str, str, int]]:
         """Row, column and seed of every finished run."""

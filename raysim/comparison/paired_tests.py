@@ -62,12 +62,13 @@ def result_of(differences: Sequence[float]) -> PairedResult:
     return PairedResult(t, ranks, seeds_needed(statistics.fmean(differences), statistics.stdev(differences)))
 
 
-def seeds_needed(mean: float, deviation: float) -> int | None:
+def seeds_needed(mean: float, deviation: float, resampled: float = 0.0) -> int | None:
     """The smallest number of pairs at which a paired t test finds this difference with :data:`POWER`.
 
     Args:
         mean: of the differences.
         deviation: their standard deviation.
+        resampled: test samples per training sample, where every seed draws both anew from one pool.
 
     Returns:
         None if the mean is zero, which no number shows; at most :data:`MOST_SEEDS`.
@@ -78,20 +79,22 @@ def seeds_needed(mean: float, deviation: float) -> int | None:
         return 2
     effect = abs(mean) / deviation
     low, high = 1, 2
-    while high < MOST_SEEDS and _power(high, effect) < POWER:
+    while high < MOST_SEEDS and _power(high, effect, resampled) < POWER:
         low, high = high, min(2 * high, MOST_SEEDS)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power(middle, effect) >= POWER else (middle, high)
+        low, high = (low, middle) if _power(middle, effect, resampled) >= POWER else (middle, high)
     return high
 
 
-def _power(count: int, effect: float) -> float:
+def _power(count: int, effect: float, resampled: float) -> float:
     """The chance that a two-sided paired t test of ``count`` pairs finds an effect, in standard deviations."""
     from scipy.stats import nct, t
 
     limit = t.ppf(1 - ALPHA / 2, count - 1)
-    return float(nct.sf(limit, count - 1, effect * math.sqrt(count)))  # the other tail adds nothing at this power
+    return float(
+        nct.sf(limit, count - 1, effect / math.sqrt(1 / count + resampled))
+    )  # the other tail adds nothing at this power
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:

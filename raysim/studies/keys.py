@@ -142,6 +142,18 @@ class Reproduces(Entry):
     """The same for the published protocol."""
 
 
+class Resampled(Entry):
+    """How many test and training samples every seed draws anew from the same ones."""
+
+    test: Annotated[int, Field(ge=1)]
+    training: Annotated[int, Field(ge=1)]
+
+    @property
+    def ratio(self) -> float:
+        """Test samples per training sample."""
+        return self.test / self.training
+
+
 class StudyFile(Entry):
     """The keys of a study file; values are read in this order."""
 
@@ -167,6 +179,8 @@ class StudyFile(Entry):
     curves: Curves | None = None
     heat_map: HeatMap | None = None
     compare: list[Compare] = Field(default_factory=list)
+    resampled: Resampled | None = None
+    """None: test samples are the same for every seed, or drawn afresh."""
     reproduces: Reproduces | None = None
     """Read by ``python -m raysim.reproduce`` alone."""
     statistics: bool = False
@@ -178,6 +192,8 @@ class StudyFile(Entry):
             raise ValueError("a study has either rows, each with its options, or a grid, an option with its values.")
         if self.choose is not None and self.grid is None:
             raise ValueError("choose: it chooses among the values of a grid, and the file has none.")
+        if self.statistics and self.resampled is not None:
+            raise ValueError("statistics: signed ranks do not know of resampled; take one of the two out.")
         return self
 
     @field_validator("measures")

@@ -100,6 +100,8 @@ class Study:
     paper: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """(row, column, measure) → the number of a paper, in the unit of the table."""
     choice: Choice | None = None
+    resampled: float = 0.0
+    """Test samples per training sample, where every seed draws both anew from one pool."""
     placed: Mapping[str, Any] = field(default_factory=dict)
     """Options of every cell that say where it is computed, beside those of the file."""
 
@@ -172,6 +174,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         file.csv,
         printed(path, measures, columns, rows),
         choice,
+        file.resampled.ratio if file.resampled else 0.0,
     )
     if study.statistics and not study.compare:
         study = replace(study, compare=_compared(measures, study.shown_rows))

@@ -128,6 +128,7 @@ def outcomes(study: Study, failed: Mapping[tuple[str, str], int]) -> Outcomes:
         failed,
         study.paper,
         heads(study),
+        study.resampled,
     )
 
 

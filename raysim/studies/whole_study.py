@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from raysim import portable
 from raysim.cli.interruption import Interruption
 from raysim.client_side.device import device_of
 from raysim.comparison.outcomes import Values
@@ -82,6 +83,9 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
         check_cell(cell)
     missing = [cell for cell in cells if not cell.path.exists()]
     asked = _asked(request, study, missing)
+    if not request.table_only and any(cell.config().engine.portable for cell in asked):
+        portable.start_again()
+        portable.check()
     lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
     print(printable(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}"), flush=True)
     place_of_table(study)

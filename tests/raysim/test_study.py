@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from raysim import study
+from raysim import portable, study
 from raysim.studies import cell_run, study_file
 from raysim.studies.cell_run import End
 from tests.raysim.small_study import HERE, keep
@@ -34,3 +37,14 @@ def test_finished_cells_are_skipped_and_the_table_is_their_mean(
     assert study.main([str(small), *HERE]) == 0
     assert made == []
     assert "6 of 6 cells are there" in capsys.readouterr().out
+
+
+def test_a_study_of_portable_runs_sets_what_they_need_by_itself(small: Path) -> None:
+    """Also where all cells are computed in its own process, whose libraries are loaded by then."""
+    text = small.read_text(encoding="utf-8").replace("base:\n", "base:\n  engine.portable: true\n")
+    small.write_text(text, encoding="utf-8")
+    without = {name: value for name, value in os.environ.items() if name not in portable.VARIABLES}
+    command = [sys.executable, "-m", "raysim.study", str(small), *HERE, "--row", "FedAvg", "--column", "Logistic"]
+    ended = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert [path.name for path in small.parent.rglob("*.csv")] == ["fedavg-seed5.csv"]

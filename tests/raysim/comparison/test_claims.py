@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from raysim.comparison import claims, latex, markdown
+from raysim.comparison import building, claims, latex, markdown
 from raysim.comparison.differences import Difference
 from raysim.comparison.outcomes import Pairing
 from raysim.comparison.table import Page
@@ -36,7 +36,19 @@ def test_what_cannot_be_told_says_how_many_seeds_could() -> None:
     # A difference of one standard deviation needs 10 pairs for a power of 80 % (Cohen 1988: n = 7.85 / d² + 2).
     assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 5), 1.0) == "not told: 10 seeds would"
     assert claims.verdict(0.001, Difference(0.0, -1.0, 1.0, 5), 1.0) == "not told: > 10,000 seeds would"
+    assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 12), 1.0) == "not told, though 10 seeds would find it"
     assert claims.verdict(1.0, Difference(0.5, None, None, 1), None) == "not told by one seed"
+    assert claims.verdict(0.5, Difference(0.5, -0.5, 1.5, 5), 1.0, 0.1) == "not told: it takes more samples"
+
+
+def test_seeds_that_share_samples_are_told_apart_less() -> None:
+    paper = {("FedAvg", "A", "accuracy"): "53.1", ("B_1 & co", "A", "accuracy"): "62.1"}
+    table = claims.table(replace(outcomes(), paper=paper, resampled=1 / 3))
+    # 10, 11 and 9 points here: 10 ± 4.302653 · √(1/3 + 1/3).
+    assert "+10.00 [+6.49, +13.51], 3 seeds" in markdown.table(table)
+    differences = building.differences(replace(outcomes(), resampled=1 / 3))
+    assert "Nadeau and Bengio" in markdown.table(differences) and "0.333" in markdown.table(differences)
+    assert "Nadeau" not in markdown.table(building.differences(outcomes()))
 
 
 def test_a_table_has_each_difference_with_two_printed_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,15 @@ def test_the_interval_of_three_differences_is_that_of_student() -> None:
     assert found is not None and found.seeds == 3 and found.told
     assert found.mean == pytest.approx(17 / 3)
     assert (found.low, found.high) == pytest.approx((0.495522, 10.837812), abs=1e-5)
+
+
+def test_seeds_that_share_samples_have_a_wider_interval() -> None:
+    """The same with one test sample for four of training: half of it 4.302653 · √(13/3 · (1/3 + 1/4)) (Nadeau & Bengio
+    2003)."""
+    found = paired({0: 50.0, 1: 60.0, 2: 70.0}, {2: 66.0, 1: 52.0, 0: 45.0}, resampled=0.25)
+    assert found is not None and found.mean == pytest.approx(17 / 3) and not found.told
+    half = 4.302653 * math.sqrt(13 / 3 * 7 / 12)
+    assert (found.low, found.high) == pytest.approx((17 / 3 - half, 17 / 3 + half), abs=1e-5)
 
 
 def test_only_seeds_that_both_rows_have_are_paired() -> None:

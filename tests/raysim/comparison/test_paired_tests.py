@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.stats import ttest_1samp
 
 from raysim import study
@@ -41,6 +43,21 @@ def test_seeds_for_a_power_of_80_percent_are_those_of_g_power(effect: float, cou
     """Two-sided paired t at 5 %, as G*Power prints them."""
     assert seeds_needed(-effect, 1.0) == count
     assert seeds_needed(effect / 100, 1.0) == (10_000 if effect < 1 else seeds_needed(0.01, 1.0))
+
+
+def test_of_seeds_that_share_samples_it_takes_more_or_no_number_does() -> None:
+    """A noncentral t in each of 200,000 draws: 10 pairs find a difference of one deviation only if they share none."""
+    generator = np.random.default_rng(0)
+    needed = seeds_needed(1.0, 1.0, 0.1)
+    assert needed is not None and 10 < needed < 10_000
+    for pairs, enough in ((needed, True), (needed * 2 // 3, False)):
+        # Means vary by 1 / pairs + 0.1, deviations as those of independent values (chi with pairs − 1).
+        error = math.sqrt(1 / pairs + 0.1)
+        means = 1.0 + error * generator.standard_normal(200_000)
+        deviations = np.sqrt(generator.chisquare(pairs - 1, 200_000) / (pairs - 1))
+        found = np.mean(np.abs(means) / (deviations * error) > stats.t.ppf(0.975, pairs - 1))
+        assert (found >= 0.8 - 0.005) == enough
+    assert seeds_needed(0.5, 1.0, 0.1) == 10_000
 
 
 def test_holm_by_hand() -> None:

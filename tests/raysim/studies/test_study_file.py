@@ -8,7 +8,7 @@ import pytest
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.studies import cell_run, study_file
+from raysim.studies import cell_run, study_file, tables
 from tests.raysim.small_study import HERE, TEXT
 
 
@@ -58,6 +58,12 @@ def test_options_may_follow_the_seed(small: Path) -> None:
         ("title: Small", "title: Small\nlatex: 3", "latex: 3 is not allowed. Allowed: text."),
         ("title: Small", "title: Small\ncsv: [1]", "csv: [1] is not allowed. Allowed: text."),
         ("seeds: [0, 1]", "seed: [0, 1]", "seeds"),
+        ("seeds: [0, 1]", "seeds: [0, 1]\nresampled: {test: 0, training: 9}", "resampled: test: 0 is not allowed"),
+        (
+            "seeds: [0, 1]",
+            "seeds: [0]\nresampled: {test: 1, training: 9}\nstatistics: true",
+            "signed ranks do not know",
+        ),
         ("seeds: [0, 1]", "seeds: 3", "seeds: 3 is not allowed. Allowed: a list"),
         ("seeds: [0, 1]", "seeds: [0, x]", "seeds: entry 2: 'x' is not allowed. Allowed: a whole number"),
         ("seeds: [0, 1]", "seeds: [0, -1]", "seeds: entry 2: -1 is not allowed. Allowed: a whole number ≥ 0"),
@@ -100,6 +106,11 @@ def test_a_mistake_in_a_study_is_one_sentence(
     assert study.main([str(small), *HERE]) == 2
     said = capsys.readouterr().err
     assert str(small) in said and message in said and "Traceback" not in said
+
+
+def test_a_study_says_how_many_samples_seeds_draw_anew(small: Path) -> None:
+    small.write_text(TEXT + "resampled: {test: 1, training: 8}\n", encoding="utf-8")
+    assert tables.outcomes(study_file.read(small), {}).resampled == 0.125
 
 
 def test_a_study_that_is_not_there_or_no_text_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
