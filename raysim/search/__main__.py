@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from raysim import portable
 from raysim.cli.interruption import Interruption
 from raysim.config.answering import Answer, asks_for_json, concluded
 from raysim.errors import FAILED, RaysimError
@@ -31,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _searched(argv: Sequence[str] | None) -> Answer:
     request = command.read(argv, (__doc__ or "").split("\n\n")[0])
+    if request.config.engine.portable:
+        portable.start_again()
+        portable.check()
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():

@@ -51,6 +51,18 @@ def test_caps_that_are_set_already_change_no_digest(tmp_path: Path) -> None:
     assert len(heads) == 1
 
 
+def test_a_search_of_portable_runs_sets_what_they_need_by_itself(tmp_path: Path) -> None:
+    """Also where all trials are computed in its own process, whose libraries are loaded by then."""
+    options = (
+        "--method fedprox --space mu=0.1:1:log --trials 1 --validation_share 0.2 --rounds 1 --limit 120 --clients 2"
+    )
+    command = [sys.executable, "-m", "raysim.search", *options.split(), "--model=logistic", "--engine.portable=true"]
+    without = {name: value for name, value in os.environ.items() if name not in portable.VARIABLES}
+    more = ["--workers=1", f"--output={tmp_path / 'search'}"]
+    ended = subprocess.run([*command, *more], env=without, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_a_process_that_has_chosen_its_instructions_is_told_what_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
