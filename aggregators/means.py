@@ -120,6 +120,29 @@ def _sum_of_two(left: NDArray[np.float32] | None, right: NDArray[np.float32] | N
     return np.add(left, right, out=left if left.flags.writeable else None)
 
 
+def mean_of_parameters(
+    vectors: Sequence[NDArray[np.float32]], parameters: int, samples: Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """The plain mean of the parameters, and the mean by samples of what lies behind them: BatchNorm's statistics.
+
+    Args:
+        vectors: n vectors float32 [d]; they are only read.
+        parameters: p, how many entries of each are parameters.
+        samples: the clients' numbers of training samples [n].
+
+    Returns:
+        A new vector float32 [d].
+
+    Raises:
+        ValueError: as :func:`weighted_sum` and, where d > p, :func:`sample_weights`.
+    """
+    mean = plain_mean(vectors)
+    if mean.size > parameters:
+        statistics = [vector[parameters:] for vector in vectors]
+        mean[parameters:] = weighted_sum(statistics, sample_weights(samples).tolist())
+    return mean
+
+
 def sample_weights(samples: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
     """p_k = m_k / Σ_j m_j, float64 [n], from the clients' numbers of training samples m_k.
 

@@ -40,6 +40,8 @@ class Cohort:
 
     poisson_rate: float | None = None
     """q where every present client took part by itself with probability q (``schedule.sampling poisson``)."""
+    steps_take: int | None = None
+    """In virtual time, how many updates a server step is planned to take; None without it."""
     left_out: int = 0
     """Clients that would take part and are left out (``schedule.without``); no other number here counts them."""
 
@@ -50,7 +52,12 @@ class Cohort:
 
     @property
     def planned(self) -> float:
-        """|S| where it is fixed; of Poisson cohorts the mean q · N, which says nothing about who took part."""
+        """|S| where it is fixed; of Poisson cohorts the mean q · N, in virtual time the updates of a planned step.
+
+        It says nothing about who took part, nor about who dropped out or was late.
+        """
+        if self.steps_take is not None:
+            return self.steps_take
         return self.size if self.poisson_rate is None else self.poisson_rate * self.present
 
     @property
@@ -110,7 +117,7 @@ def cohort_of(
         federation.total_samples(present) - sum(map(federation.samples, absent)),
         trainable - len(without),
         poisson_rate,
-        len(without),
+        left_out=len(without),
     )
 
 

@@ -8,9 +8,9 @@ order is
 so that all parameters (what is optimized) and all shared entries (what travels) are each one contiguous slice.
 
 The rule for BatchNorm: running means and variances are floating-point buffers. Where their layer is shared they travel
-behind the parameters and are averaged with the same coefficients; a method that does more to updates than average them
-(projections, say) does that to the parameters only. Integer buffers (``num_batches_tracked``) never travel and are
-set back to their initial values before every client task.
+behind the parameters and are averaged by samples; a method that does more to updates than average them (projections,
+say), or weighs them otherwise, does that to the parameters only. Integer buffers (``num_batches_tracked``) never travel
+and are set back to their initial values before every client task.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ PURPOSES: Mapping[str, str] = {
 _STREAMS: Mapping[str, str] = {
     **dict.fromkeys(("load",), "data"),
     **dict.fromkeys(("model", "extension", "init_server", "init_client", "neunet"), "model"),
-    **dict.fromkeys(("devices", "timeline"), "devices"),
+    **dict.fromkeys(("devices", "timeline", "timeline ties"), "devices"),
     **dict.fromkeys(("events leave", "events drift", "events labels"), "events"),
     **dict.fromkeys(("privacy noise", "privacy count", "privacy noise shuffle"), "privacy"),
     **dict.fromkeys(("compression", "compression down"), "compression"),

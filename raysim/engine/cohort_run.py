@@ -106,11 +106,12 @@ class Collector:
         self._under_way.clear()
         self._pool.drop_ahead()
 
-    def take(self, number: int, message: Callable[[int], Message]) -> Collected:
+    def take(self, number: int, message: Callable[[int], Message], parameters: int) -> Collected:
         """The updates that a server step takes; clients that failed are left out.
 
         Args:
             message: what a client would be sent now.
+            parameters: how many entries of an update are parameters; behind them are BatchNorm's statistics.
 
         Raises:
             ClientError: a client failed, and failing clients are not to be skipped.
@@ -139,7 +140,7 @@ class Collector:
         if self._config.timing.stale:
             bases = [self._started_from(cohort.messages[client], cohort.updates[client]) for client, cohort in taken]
             currents = (self._started_from(message(client), cohort.updates[client]) for client, cohort in taken)
-            updates = weighted(updates, self._config.timing, bases, currents, self._sums)
+            updates = weighted(updates, self._config.timing, bases, currents, self._sums, parameters)
         elif self._sums:
             updates = replace(updates, weighted_total=self._total(*cohorts))
         states = {client: state for cohort in cohorts for client, state in cohort.states.items()}

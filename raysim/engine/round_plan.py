@@ -132,6 +132,7 @@ class Planner:
         if self._clock is None:
             cohort = clients = [client for client in choices.cohort(present) if client in population]
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
+            steps_take = None
         else:
             if selection is not None:
                 self._clock.advance(number, selection.cohorts, partial(choices.in_virtual_time, self._clock))
@@ -139,13 +140,17 @@ class Planner:
             begins = {flight.client: flight.start for flight, _ in tasks}
             steps = {flight.client: step for flight, step in tasks}
             cohort, clients, ends = self._clock.cohort(number), [*begins], self._clock.step(number).time
+            steps_take = config.timing.rule.updates(schedule.cohort_size(present, config.schedule.sampling_rate))
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
             self.intervals[number - 1],
             config.training.rate_in(number),
             {client: existing.samples(client) for client in clients},
-            cohort_of(existing, cohort, present, population.trainable, sampler.poisson_rate, population.without),
+            replace(
+                cohort_of(existing, cohort, present, population.trainable, sampler.poisson_rate, population.without),
+                steps_take=steps_take,
+            ),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,

@@ -7,6 +7,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns, schedule
@@ -157,7 +158,8 @@ class Rounds:
             check_messages(messages, number)
             bytes_asked = sum(self.method.message(server, client).nbytes for client in plan.asked)
             self.collector.begin(plan, messages, self.state.clients)
-            collected = self.collector.take(number, lambda client: self.method.message(server, client))
+            message = partial(self.method.message, server)
+            collected = self.collector.take(number, message, self.shared_parameter_count)
             selection = self._learned(plan, collected.updates.clients)
         trained = time.perf_counter()
         # Tasks under way run on between two rounds' training.

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from raysim.aggregators.means import plain_mean
+from raysim.aggregators.means import mean_of_parameters, plain_mean
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.option_types import Help, Positive
@@ -77,7 +77,7 @@ class FedDyn(WholeModel[Server, Vector]):
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         arrived, trained = len(updates.clients), slice(context.shared_parameter_count)
-        change = plain_mean(updates.deltas)
+        change = mean_of_parameters(updates.deltas, context.shared_parameter_count, updates.samples)
         taking_part = arrived / context.cohort.existing
         own = change if updates.unweighted is None else plain_mean(updates.changes)
         correction = server.correction - np.float32(self.alpha * taking_part) * own[trained]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from raysim.aggregators.descent import plain_steps
-from raysim.aggregators.means import plain_mean, weighted_sum
+from raysim.aggregators.means import mean_of_parameters, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
 from raysim.traits import ExtraBytes, Sizes
 from raysim.workloads.federated_data import ClientData
@@ -98,7 +98,7 @@ class Scaffold(WholeModel[Server, Vector]):
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         arrived = len(updates.clients)
-        change = plain_mean(updates.deltas)
+        change = mean_of_parameters(updates.deltas, context.shared_parameter_count, updates.samples)
         change[: context.shared_parameter_count] *= np.float32(self.server_rate)
         steps = [update.extra["control"] for update in updates.each]
         control = server.control + weighted_sum(steps, [1 / context.cohort.existing] * arrived)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,5 +34,6 @@ def tasks_again(rounds: Rounds, clients: Collection[int]) -> list[dict[str, Any]
         )
     messages = {client: method.message(server, client) for client in plan.clients}
     rounds.collector.begin(plan, messages, rounds.state.clients)
-    collected = rounds.collector.take(number, lambda client: method.message(server, client))
+    message = partial(method.message, server)
+    collected = rounds.collector.take(number, message, rounds.shared_parameter_count)
     return [row for row in collected.rows if row["client"] in clients]

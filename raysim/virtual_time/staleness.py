@@ -31,7 +31,9 @@ def staleness_weight(timing: Timing, staleness: int) -> float:
     return 1.0
 
 
-def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, current: Vector) -> Update:
+def adjusted(
+    update: Update, timing: Timing, staleness: int, base: Vector, current: Vector, parameters: int | None = None
+) -> Update:
     """The update that the method's ``aggregate`` is given in the place of the client's own.
 
     The mode says what change of the server's vector it stands for, and s(τ) what that counts.
@@ -41,17 +43,28 @@ def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, curre
         staleness: τ, server steps since the client got its message.
         base: θ_τ [d], the vector in that message which the client trained.
         current: θ [d], that vector in the message that the client would get now.
+        parameters: p, how many of their entries are parameters; None: all. BatchNorm's running statistics behind them
+            are averaged and no step is taken with them: of a stale update they are moved towards the client's, as a
+            sum of falls from several old states would make a variance negative.
     """
     rule: TimingRule = timing.rule
     factor = rule.factor(staleness_weight(timing, staleness))
     change = rule.change(update.delta, base, current) if staleness else update.delta
+    if staleness and parameters is not None and parameters < change.size:
+        towards = (base[parameters:] + update.delta[parameters:]) - current[parameters:]
+        change = np.concatenate((change[:parameters], towards))
     if factor == 1 and change is update.delta:
         return update
     return replace(update, delta=change * np.float32(factor))
 
 
 def weighted(
-    updates: Updates, timing: Timing, bases: Sequence[Vector], currents: Iterable[Vector], sums: bool
+    updates: Updates,
+    timing: Timing,
+    bases: Sequence[Vector],
+    currents: Iterable[Vector],
+    sums: bool,
+    parameters: int | None = None,
 ) -> Updates:
     """Every client's update :func:`adjusted` to its staleness, beside what came of it.
 
@@ -59,11 +72,12 @@ def weighted(
         bases: θ_τ of every client [n].
         currents: θ of every client [n].
         sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
+        parameters: as in :func:`adjusted`.
     """
     if timing.rule.equal_weights:
         updates = replace(updates, samples=np.ones_like(updates.samples))
     each = tuple(
-        adjusted(update, timing, missed, base, current)
+        adjusted(update, timing, missed, base, current, parameters)
         for update, missed, base, current in zip(updates.each, updates.staleness, bases, currents, strict=True)
     )
     if not sums:

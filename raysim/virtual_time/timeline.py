@@ -105,8 +105,12 @@ class _Simulation:
     """Updates that have arrived since the last step."""
     flying: dict[int, Flight] = field(default_factory=dict)
     """Tasks under way, by client."""
-    queue: list[tuple[float, int, Flight]] = field(default_factory=list)
-    """The same and canceled ones, as a heap by end."""
+    awaited: int = 0
+    """Those of them that start from the present state."""
+    of_round: int = 0
+    """Updates in the buffer that do."""
+    queue: list[tuple[float, float, int, Flight]] = field(default_factory=list)
+    """Tasks under way and canceled ones, as a heap by end; among equal ones by a drawn number, then the client's."""
     dispatched: list[Flight] = field(default_factory=list)
     lost: list[Flight] = field(default_factory=list)
     canceled: list[Flight] = field(default_factory=list)
@@ -120,6 +124,7 @@ class _Simulation:
         self.present = joined(0, clients, schedule.joins, schedule.join_every)
         self.idle = IdleClients(range(self.present), self.fleet.profiles.availability)
         self.draw = seeds.numpy_generator(self.settings.seed, "timeline")
+        self.ties = seeds.numpy_generator(self.settings.seed, "timeline ties")
         self.participants = self.draw
         self.trained, self.longer = np.zeros(clients, np.bool_), False
         self._set_version()
@@ -176,17 +181,15 @@ class _Simulation:
         flight = Flight(client, self.version, self.time, end, lost, self.bytes_down[client])
         self.idle.remove(client)
         self.flying[client] = flight
+        self.awaited += 1
         self.dispatched.append(flight)
-        heapq.heappush(self.queue, (end, client, flight))
+        heapq.heappush(self.queue, (end, self.ties.random() if self.rule.draws_ties else 0.0, client, flight))
 
     # -- events -----------------------------------------------------------------------------------------------------
 
     def _wait(self) -> None:
         """On to the next event: a task ends, the deadline comes, or a client is available again."""
-        while self.queue and self.flying.get(self.queue[0][1]) is not self.queue[0][2]:
-            heapq.heappop(self.queue)  # it was canceled
-        ends = self.queue[0][0] if self.queue else math.inf
-        deadline = self._deadline()
+        ends, deadline = self._next(), self._deadline()
         if ends > min(deadline, self.wake):
             self.time = max(self.time, min(deadline, self.wake))
         elif math.isinf(ends):
@@ -199,11 +202,19 @@ class _Simulation:
             )
         else:
             self.time = ends
-            self._take(heapq.heappop(self.queue)[2])
+            self._take(heapq.heappop(self.queue)[3])
+
+    def _next(self) -> float:
+        """When the next task under way ends; inf: none is."""
+        while self.queue and self.flying.get(self.queue[0][2]) is not self.queue[0][3]:
+            heapq.heappop(self.queue)  # it was canceled
+        return self.queue[0][0] if self.queue else math.inf
 
     def _take(self, flight: Flight) -> None:
         del self.flying[flight.client]
+        self.awaited -= flight.version == self.version
         if not flight.lost:
+            self.of_round += flight.version == self.version
             self.buffer.append(flight)
             self.failures = 0
             return
@@ -230,7 +241,8 @@ class _Simulation:
 
     def _due(self) -> bool:
         """Whether the server takes a step now. A round that can bring nothing any more is opened again."""
-        now = Moment(self.time, self.opened, self.cohort, len(self.buffer), len(self.flying))
+        more = self._next() == self.time
+        now = Moment(self.time, self.opened, self.cohort, len(self.buffer), self.awaited, self.of_round, more)
         due = self.rule.due(now)
         if due and not self.buffer and not (self.rule.stale and self.flying):
             self._cancel()
@@ -244,12 +256,13 @@ class _Simulation:
             self.canceled.append(flight._replace(end=self.time, lost=True))
             self.idle.add(client)
         self.flying.clear()
+        self.awaited = 0
 
     def _step(self) -> ServerStep:
         arrivals = sorted(self.buffer)
         if not self.rule.stale:
             self._cancel()
-        self.version += 1
+        self.version, self.awaited, self.of_round = self.version + 1, 0, 0
         step = ServerStep(
             self.version, self.time, tuple(self.dispatched), tuple(arrivals), tuple(self.lost), tuple(self.canceled)
         )

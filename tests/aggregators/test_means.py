@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raysim.aggregators.means import BLOCK, PairwiseSum, node_count, plain_mean, sample_weights, weighted_sum
+from raysim.aggregators.means import (
+    BLOCK,
+    PairwiseSum,
+    mean_of_parameters,
+    node_count,
+    plain_mean,
+    sample_weights,
+    weighted_sum,
+)
 
 
 def test_weighted_sum_by_hand() -> None:
@@ -25,6 +33,13 @@ def test_plain_mean_by_hand() -> None:
     assert mean.dtype == np.float32 and mean.tolist() == [-1.0, -1.0]
     with pytest.raises(ValueError, match="no vectors: at least one is needed"):
         plain_mean([])
+
+
+def test_statistics_behind_the_parameters_are_averaged_by_samples() -> None:
+    # (3 - 1) / 2, and 0.1 · 6 + 0.9 · 2
+    vectors = [np.array(v, np.float32) for v in ([3, 6], [-1, 2])]
+    assert mean_of_parameters(vectors, 1, [10, 90]).tolist() == pytest.approx([1.0, 2.4])
+    assert mean_of_parameters(vectors, 2, [10, 90]).tolist() == plain_mean(vectors).tolist()
 
 
 @settings(deadline=None, max_examples=20)

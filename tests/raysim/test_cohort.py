@@ -134,4 +134,5 @@ def test_a_task_made_by_hand_without_a_cohort_gives_no_wrong_number() -> None:
 def test_the_planned_number_is_that_of_all_rounds() -> None:
     """|S| of cohorts of fixed size; q N of Poisson cohorts, whoever takes part."""
     assert Cohort(3, 30, 10, 100, 10).planned == 3
+    assert Cohort(13, 130, 20, 200, 20, steps_take=10).planned == 10  # over-selected in virtual time
     assert Cohort(0, 0, 10, 100, 10, 0.25).planned == Cohort(7, 70, 10, 100, 10, 0.25).planned == 2.5

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from raysim.method import Vector
 
 
+DIGITS = 9
+"""Digits behind the point of a share of a cohort before it is rounded up: 1.1 · 100 is 110, and not 111."""
+
+
 class Moment(NamedTuple):
     """The server's view of a run between two of its steps."""
 
@@ -23,7 +27,11 @@ class Moment(NamedTuple):
     arrived: int
     """Updates that have arrived since the last step."""
     flying: int
-    """Client tasks under way."""
+    """Client tasks under way that start from the present state; those of earlier rounds are not waited for."""
+    of_round: int
+    """Updates among the arrived ones that start from the present state: the round's own."""
+    more: bool
+    """Whether a further client task ends at this very time."""
 
 
 class TimingRule(ABC):
@@ -38,6 +46,10 @@ class TimingRule(ABC):
     """Whether a cohort is sampled at once and the next one after the step; else clients begin as others end."""
     waits_for_all: ClassVar[bool] = False
     """Whether each step has the updates of its whole cohort, but for clients that are lost."""
+
+    draws_ties: ClassVar[bool] = False
+    """Whether chance decides which of several updates comes first that arrive at the same virtual second, and not the
+    clients' numbers: where only the first ones count, clients with high numbers would never be among them."""
 
     # -- which settings -----------------------------------------------------------------------------------------------
 
@@ -131,7 +143,7 @@ class RoundRule(TimingRule):
 
     def due(self, now: Moment) -> bool:
         """Also for a round that can bring nothing: it is opened again."""
-        return now.opened is not None and (not now.flying or self.enough(now, now.opened))
+        return now.opened is not None and (not (now.flying or now.more) or self.enough(now, now.opened))
 
     def enough(self, now: Moment, opened: float) -> bool:
         """Whether a round ends that began at ``opened``, and some of whose clients are under way."""
@@ -145,6 +157,8 @@ class RoundRule(TimingRule):
 @dataclass(frozen=True)
 class CutShort(RoundRule):
     """A mode with late clients, whose updates are dropped or carried over to the next step."""
+
+    draws_ties: ClassVar[bool] = True
 
     late: str
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raysim.virtual_time.rules._rule import CutShort, Moment
+from raysim.virtual_time.rules._rule import DIGITS, CutShort, Moment
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class OverSelect(CutShort):
 
     def begins(self, cohort: int, flying: int) -> int:
         """More than in a usual round, rounded up."""
-        return math.ceil(self.over_select * cohort)
+        return math.ceil(round(self.over_select * cohort, DIGITS))
 
     def enough(self, now: Moment, opened: float) -> bool:
         """With the updates of a usual round."""
-        return now.arrived >= now.cohort
+        return now.of_round >= now.cohort
 
 
 KIND = OverSelect

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raysim.virtual_time.rules._rule import CutShort, Moment
+from raysim.virtual_time.rules._rule import DIGITS, CutShort, Moment
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Quorum(CutShort):
 
     def enough(self, now: Moment, opened: float) -> bool:
         """With the share that is asked for."""
-        return now.arrived >= self.updates(now.cohort)
+        return now.of_round >= self.updates(now.cohort)
 
     def updates(self, cohort: int) -> int:
         """The share, rounded up."""
-        return math.ceil(self.quorum * cohort)
+        return math.ceil(round(self.quorum * cohort, DIGITS))
 
 
 KIND = Quorum

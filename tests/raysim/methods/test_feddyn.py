@@ -35,11 +35,12 @@ def test_two_rounds_of_two_clients_out_of_three() -> None:
 
 
 def test_a_server_step_with_buffers_and_a_client_that_failed() -> None:
-    # Two of three sampled clients arrived, of five in all: the mean change is (1, -2 | 4), whatever their samples.
-    # h = (1, -1) - 1/2 · 2/5 · (1, -2) = (0.8, -0.6); θ = (10 + 1 - 1.6, 20 - 2 + 1.2), and the buffer 30 + 4.
+    # Two of three sampled clients arrived, of five in all: the mean change is (1, -2), whatever their samples, and of
+    # the buffer by samples 0.1 · 6 + 0.9 · 2. h = (1, -1) - 1/2 · 2/5 · (1, -2) = (0.8, -0.6);
+    # θ = (10 + 1 - 1.6, 20 - 2 + 1.2), and the buffer 30 + 2.4.
     given = updates([[3, -1, 6], [-1, -3, 2]], [10, 90])
     server = Server(np.array([10, 20, 30], np.float32), np.array([1, -1], np.float32))
     after = FedDyn(0.5).aggregate(server, given, context(cohort=Cohort(3, 150, 4, 300, 5)))
-    assert after.parameters == pytest.approx([9.4, 19.2, 34.0])
+    assert after.parameters == pytest.approx([9.4, 19.2, 32.4])
     assert after.correction == pytest.approx([0.8, -0.6])
     assert after.parameters.dtype == after.correction.dtype == np.float32

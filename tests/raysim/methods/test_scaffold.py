@@ -55,14 +55,15 @@ def test_two_rounds_of_two_clients_out_of_three(momentum: float, decay: float, s
 
 
 def test_a_server_step_with_buffers_and_a_client_that_failed() -> None:
-    # Three of five clients were sampled, two updates arrived, of 10 and 90 samples: the mean change is (1, -2, 4).
-    # η_g = 3/2: x = (10, 20) + 3/2 · (1, -2), and the buffer 30 + 4. c = (1, -1) + 1/5 · (5, 10).
+    # Three of five clients were sampled, two updates arrived, of 10 and 90 samples: the mean change is (1, -2).
+    # η_g = 3/2: x = (10, 20) + 3/2 · (1, -2), and the buffer, by samples, 30 + 0.1 · 6 + 0.9 · 2.
+    # c = (1, -1) + 1/5 · (5, 10).
     pairs = [([3, -1, 6], [2, 15]), ([-1, -3, 2], [3, -5])]
     each = tuple(Update(np.array(d, np.float32), {}, {"control": np.array(c, np.float32)}) for d, c in pairs)
     told = context(cohort=Cohort(3, 150, 4, 300, 5))
     server = Server(np.array([10, 20, 30], np.float32), np.array([1, -1], np.float32))
     after = Scaffold(server_rate=1.5).aggregate(server, Updates((1, 3), np.array([10, 90]), each), told)
-    assert after.parameters == pytest.approx([11.5, 17.0, 34.0])
+    assert after.parameters == pytest.approx([11.5, 17.0, 32.4])
     assert after.control == pytest.approx([2.0, 1.0])
     assert told.report.round_columns["control_norm"] == pytest.approx(np.hypot(2.0, 1.0))
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from raysim.config.timing import Timing
-from raysim.method import Update
-from raysim.virtual_time.staleness import adjusted, staleness_weight
+from raysim.method import Update, Updates
+from raysim.virtual_time.staleness import adjusted, staleness_weight, weighted
 
 
 def vector(*values: float) -> Any:
@@ -48,3 +50,29 @@ def test_fedbuff_weights_changes() -> None:
     found = adjusted(update, timing, 3, vector(9, 9), vector(7, 7))
     assert (found.delta.tolist(), found.metrics, found.extra) == ([1.0, -2.0], {"steps": 1.0}, {"extra": 3})
     assert adjusted(update, timing, 0, vector(9, 9), vector(7, 7)) is update
+
+
+@pytest.mark.parametrize("mode", ["buffered", "async"])
+def test_statistics_of_a_stale_update_go_towards_the_client_s(mode: Any) -> None:
+    """The third entry is a running variance: 3 where the client ended, from 9; now 4, so it goes half of −1."""
+    timing = Timing(mode=mode, mixing=1.0)
+    update = Update(vector(2, -4, -6))
+    found = adjusted(update, timing, 3, vector(9, 9, 9), vector(7, 7, 4), parameters=2)
+    assert found.delta[2] == -0.5
+    assert adjusted(update, timing, 0, vector(9, 9, 9), vector(9, 9, 9), parameters=2).delta[2] == -6
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0.01, 9), st.floats(0.01, 9), st.integers(0, 9)), min_size=1, max_size=5))
+def test_a_variance_stays_positive_whatever_the_clients_started_from(clients: list[tuple[float, float, int]]) -> None:
+    """Each client: the variance it started from, that it ended with, and its staleness; now it is 0.5."""
+    now, count = vector(0.5), len(clients)
+    updates = Updates(
+        tuple(range(count)),
+        np.ones(count, np.int64),
+        tuple(Update(vector(end - (begin if late else 0.5))) for begin, end, late in clients),
+        staleness=tuple(late for *_, late in clients),
+    )
+    bases = [vector(begin) if late else now for begin, _, late in clients]
+    found = weighted(updates, Timing(mode="buffered"), bases, [now] * count, sums=False, parameters=0)
+    assert now + found.mean() > 0

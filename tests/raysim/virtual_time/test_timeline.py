@@ -72,6 +72,32 @@ def test_over_selection_takes_the_first_of_more_clients() -> None:
     assert {flight.client for step in found for flight in step.dispatched} == {0, 1, 2}
 
 
+@pytest.mark.parametrize(
+    ("options", "own"), [({"mode": "quorum", "quorum": 0.8}, 8), ({"mode": "over-select", "over_select": 1.3}, 10)]
+)
+def test_carried_updates_do_not_count_towards_the_next_round(options: dict[str, Any], own: int) -> None:
+    """Else each round would leave tasks under way, until all clients train at a time."""
+    seconds = np.random.default_rng(0).lognormal(size=200).tolist()
+    for step in steps(fleet(seconds), 60, Schedule(sampling_rate=0.05), late="carry", **options):
+        ages = step.staleness()
+        assert ages.count(0) == own and len(ages) <= 2 * own
+
+
+@pytest.mark.parametrize("options", [{"mode": "quorum", "quorum": 0.8}, {"mode": "over-select", "over_select": 1.3}])
+def test_chance_decides_among_clients_that_are_equally_fast(options: dict[str, Any]) -> None:
+    counts = np.zeros(20)
+    for step in steps(fleet([1.0] * 20), 400, Schedule(sampling_rate=0.5), **options):
+        for flight in step.arrivals:
+            counts[flight.client] += 1
+    assert counts.min() > 0.8 * counts.mean() and counts.max() < 1.2 * counts.mean()
+
+
+def test_shares_of_a_cohort_are_rounded_up_without_slips() -> None:
+    """1.1 · 100 and 0.55 · 100 are a little more than 110 and 55 in floating point."""
+    assert Timing(mode="over-select", over_select=1.1).rule.begins(100, 0) == 110
+    assert Timing(mode="quorum", quorum=0.55).rule.updates(100) == 55
+
+
 def test_late_joiners_come_with_the_versions_of_the_model() -> None:
     schedule = Schedule(joins=(1, 2), join_every=2)
     assert [len(step.arrivals) for step in steps(fleet([1.0] * 3), 4, schedule)] == [1, 1, 3, 3]

@@ -103,6 +103,19 @@ def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
     assert 0.2 < last.mean() < 0.8 and "epsilon" not in result.rounds
 
 
+@pytest.mark.parametrize(("mode", "arrived"), [("over-select", 10), ("quorum", 8)])
+def test_in_virtual_time_the_mean_is_that_of_a_planned_step(tmp_path: Path, mode: str, arrived: int) -> None:
+    """Without noise, and with nothing to clip, it is the mean of the updates that the step takes."""
+    options = {"workload__clients": 20, "schedule__sampling_rate": 0.5, "schedule__rounds": 1, "timing__mode": mode}
+    options |= {"devices__preset": "phones", "workload__partition": "iid", "workload__limit": 400}
+    private = {"privacy__kind": "central", "privacy__noise_multiplier": 0.0, "privacy__clip": 1e6}
+    with_privacy, usual = (
+        small_run(tmp_path / name, BASE, **options, **more) for name, more in (("private", private), ("usual", {}))
+    )
+    assert moved(with_privacy) == pytest.approx(moved(usual), rel=1e-4, abs=1e-6)
+    assert len(RunFolder(tmp_path / "usual").clients()) == arrived
+
+
 def moved(config: RunConfig) -> Any:
     """What a run has added to the first model."""
     folder, worker = RunFolder(run(config).folder), worker_of(config)
