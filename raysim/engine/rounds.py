@@ -82,6 +82,8 @@ class Rounds:
         self.collector = Collector(config, self.method, Chunker(config, worker, merges), pool, notes, stopping)
         self._trained = 0.0
         """When the last round's updates were there."""
+        self._torn = False
+        """Whether a round's rows may be half written."""
         self._saves = Saves(self.folder, config, pool, self._first_server, notes.fault, noise)
         self.proof = Proof(self.folder, config)
 
@@ -181,20 +183,23 @@ class Rounds:
         check_server(server, self._first_server, number, type(self.method).__name__)
         aggregated = time.perf_counter()
         before = self.state
-        # Not a copy: that would cost all clients that were ever sampled.
-        states = ChainMap(collected.states, before.clients)
-        self.state = State(server, number, states, self._earlier(number), selection)
         try:
-            self._record(plan, messages, collected, context, bytes_asked, (started, working, trained, aggregated))
+            # Not a copy: that would cost all clients that were ever sampled.
+            states = ChainMap(collected.states, before.clients)
+            self.state = State(server, number, states, self._earlier(number), selection)
+            row = self._row(plan, messages, collected, context, bytes_asked, (started, working, trained, aggregated))
+            self._torn = True
         except BaseException:
             # A round without its rows never happened: a checkpoint of it would leave a hole in the tables.
             self.state = before
             raise
-        before.clients.update(collected.states)
-        self.state.clients = before.clients
-        self._saves.changed(collected.states)
+        self._write(row, collected, before)
+        # The round has happened: an error of an observer's takes nothing of it back.
+        self._stopping.see(row)
+        self.observer.clients_finished(collected.rows)
+        self.observer.round_finished(row)
 
-    def _record(
+    def _row(
         self,
         plan: RoundPlan,
         messages: Mapping[int, Message],
@@ -202,8 +207,8 @@ class Rounds:
         context: Context,
         bytes_asked: int,
         times: tuple[float, float, float, float],
-    ) -> None:
-        """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing.
+    ) -> dict[str, Any]:
+        """Evaluate; the round's row, with the clients' rows filled. Not stoppable: only numbers of it are missing.
 
         Args:
             bytes_asked: of messages that asked clients for their losses alone.
@@ -244,13 +249,18 @@ class Rounds:
             "clients_per_second": len(rows) / max(trained - started, 1e-9),
             "slot_utilization": collected.busy / max((trained - working) * collected.slots, 1e-9),
         }
+        return row
+
+    def _write(self, row: Mapping[str, Any], collected: Collected, before: State) -> None:
+        """Write the round's rows and adopt the clients' new states, which together make it a round that happened."""
         with self.recorder.phase("write"):
             self.folder.append_round(row)
-            self.folder.append_clients(rows)
-            self.proof.round(row, rows, self.state)
-        self.observer.clients_finished(rows)
-        self.observer.round_finished(row)
-        self._stopping.see(row)
+            self.folder.append_clients(collected.rows)
+            self.proof.round(row, collected.rows, self.state)
+        before.clients.update(collected.states)
+        self.state.clients = before.clients
+        self._saves.changed(collected.states)
+        self._torn = False
 
     def _first_columns(self, plan: RoundPlan, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The columns of a round that follow from its plan, and places for those that are filled later."""
@@ -276,6 +286,8 @@ class Rounds:
 
     def _save_on_the_way_out(self) -> None:
         """On the way out of a failure: keep the last whole round, and never hide the first error behind a second."""
+        if self._torn:
+            return  # the tables hold a part of a round: a resumed run cuts them to the checkpoint on the disk
         try:
             self._saves.save(self.state)
         except Exception as error:
@@ -284,5 +296,6 @@ class Rounds:
     def go_back(self) -> None:
         """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
         self.state = self._saves.latest(self.worker) or self._saves.none()
+        self._torn = False
         if self.config.evaluation.ends_early:
             self._stopping.restart(self.folder.rounds().to_dict("records") if self.state.round else ())

@@ -17,9 +17,13 @@ from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.engine import rounds
 from raysim.engine.cohort_run import Collector
+from raysim.engine.observer import Silent
 from raysim.errors import RaysimError, ResultsError
 from raysim.replay.membership import membership
+from raysim.results.result import load_result
 from raysim.running.simulation import run
+from raysim.storage.run_folder import RunFolder
+from raysim.verification.folder_check import FolderCheck
 from tests.fingerprint import fingerprint
 from tests.made_subgraphs import NODE_METHODS, node_options
 from tests.own_data import QUICK, three_clients
@@ -185,3 +189,74 @@ def test_updates_are_collected_for_the_method_with_its_noise(tmp_path: Path, mon
     run(config(tmp_path, "fedavg", schedule__rounds=2, privacy__kind="central", privacy__epsilon=50.0))
     (method,) = built
     assert method.noise > 0 and method.spent(2)["epsilon"] <= 50
+
+
+VIRTUAL = {"devices__preset": "classes", "timing__mode": "buffered", "timing__buffer": 2}
+
+
+class Failing(Silent):
+    """An observer that raises an error once it is told of the third round."""
+
+    def __init__(self, error: BaseException, function: str) -> None:
+        self.error, self.function = error, function
+
+    def clients_finished(self, rows: Any) -> None:
+        if self.function == "clients_finished" and rows[0]["round"] == 3:
+            raise self.error
+
+    def round_finished(self, row: Any) -> None:
+        if self.function == "round_finished" and row["round"] == 3:
+            raise self.error
+
+
+def must_be_equal(found: Path, expected: Path) -> None:
+    """Tables, states, proof and summary of two runs, and the first against its proof."""
+    assert fingerprint(found) == fingerprint(expected)
+    first, second = (load_result(folder).summary for folder in (found, expected))
+    assert {**first, "seconds": 0} == {**second, "seconds": 0}
+    assert FolderCheck(found).run().equal
+
+
+@pytest.mark.parametrize("function", ["clients_finished", "round_finished"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RaysimError("no disk")], ids=["interrupt", "error"])
+@pytest.mark.parametrize(
+    ("method", "options"), [("scaffold", {}), ("fedavg", VIRTUAL), ("fedavg", {"evaluation__patience": 1})]
+)
+def test_an_observer_that_raises_takes_no_round_back(
+    tmp_path: Path, method: str, options: dict[str, Any], error: BaseException, function: str
+) -> None:
+    """The round is in the tables when an observer is told: a checkpoint without it would have it done twice."""
+    base = {"model__name": "logistic", "engine__checkpoint_every": 100, **options}
+    whole = run(config(tmp_path / "whole", method, **base)).folder
+    cut = config(tmp_path / "cut", method, **base)
+    with pytest.raises(type(error)):
+        run(cut, observer=Failing(error, function))
+    folder = tmp_path / "cut" / "run"
+    assert load_result(folder).rounds["round"].tolist() == [1, 2, 3]
+    assert (folder / "checkpoints" / "round-000003").is_dir()
+    run(cut, resume=folder)
+    must_be_equal(folder, whole)
+
+
+@pytest.mark.parametrize("function", ["append_round", "append_clients"])
+def test_a_round_whose_rows_may_be_half_written_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    base = {"model__name": "logistic", "engine__checkpoint_every": 2}
+    whole = run(config(tmp_path / "whole", "scaffold", **base)).folder
+    write, calls = getattr(RunFolder, function), 0
+
+    def interrupted(folder: RunFolder, rows: Any) -> None:
+        nonlocal calls
+        write(folder, rows)
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, function, interrupted)
+    cut, folder = config(tmp_path / "cut", "scaffold", **base), tmp_path / "cut" / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run(cut)
+    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["round-000002"]
+    run(cut, resume=folder)
+    must_be_equal(folder, whole)
