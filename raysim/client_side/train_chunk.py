@@ -204,7 +204,7 @@ def _train_one(
             return Failure(task.client, stage, changed), state
         stage = "update"
         marks(stage, task.client)
-        reason = unusable(update, after, model)
+        reason = unusable(update, after, model, worker.objective.columns)
         return (Failure(task.client, stage, reason), state) if reason else (update, after)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not the client's

@@ -129,6 +129,7 @@ COLUMNS: dict[str, Column] = {
         label="training",
         terminal="train loss {}",
         metric="gauge",
+        reported=True,
         made=_train_loss,
     ),
     EACH_CLIENT: Column("text"),
@@ -157,10 +158,12 @@ COLUMNS: dict[str, Column] = {
     "clients_lost": replace(_COUNT, when="devices.on"),
     "clients_late": replace(_COUNT, when="devices.on"),
     "staleness": Column(when="devices.on"),
-    "epsilon": Column("plain", "smallest", title="ε", when="privacy.counted", tiles=("last",), summary="last"),
-    "neighbors": Column("text"),
-    "noise_multiplier": Column(when="privacy.counted", summary="last"),
-    "clip_bound": Column(when="privacy.clip_quantile"),
+    "epsilon": Column(
+        "plain", "smallest", title="ε", when="privacy.counted", tiles=("last",), summary="last", reported=True
+    ),
+    "neighbors": Column("text", reported=True),
+    "noise_multiplier": Column(when="privacy.counted", summary="last", reported=True),
+    "clip_bound": Column(when="privacy.clip_quantile", reported=True),
     "round": replace(_COUNT, title="rounds", help="last whole round", tiles=("last",), metric="gauge", cost="rounds"),
     "local_epochs": replace(_ALWAYS, summary="total"),
     "epochs_total": replace(_ALWAYS, title="local epochs", tiles=("last",)),
@@ -208,15 +211,16 @@ CLIENT_COLUMNS: Mapping[str, Column] = {
     "name": Column("text"),
     **dict.fromkeys(("message_digest", "update_digest", "state_digest"), Column("text")),
     "samples": _COUNT,
-    "steps": _COUNT,
-    "weight": Column(),
-    "malicious": _COUNT,
+    "steps": replace(_COUNT, reported=True),
+    "weight": Column(reported=True),
+    "malicious": replace(_COUNT, reported=True),
     "dispatched": Column("seconds"),
     "arrived": Column("seconds"),
     "seconds_task": _TIME,
     "started": replace(_TIME, unit="plain"),
+    **dict.fromkeys(("lane", "stage", "phase"), Column("text")),
 }
-"""Further columns of a table of clients."""
+"""Further columns of a table of clients, and of a profile."""
 
 
 def column_of(name: str) -> Column:
@@ -228,6 +232,11 @@ def column_of(name: str) -> Column:
 def is_known(name: str) -> bool:
     """Whether the engine measures a column of that name, so that no metric of a user's own may have it."""
     return name in COLUMNS or name in CLIENT_COLUMNS
+
+
+def may_be_reported(name: str) -> bool:
+    """Whether a method may report a column of that name: its own, or one that the engine leaves to methods."""
+    return column_of(name).reported or not is_known(name)
 
 
 def shown(place: str) -> Iterator[tuple[str, Column]]:
@@ -248,6 +257,11 @@ def title_of(name: str) -> str:
 def label_of(name: str) -> str:
     """A column's name in the legend of its chart."""
     return column_of(name).label or title_of(name)
+
+
+def is_text(name: str) -> bool:
+    """Whether a column holds text."""
+    return column_of(name).unit == "text"
 
 
 def texts() -> tuple[str, ...]:

@@ -48,6 +48,8 @@ class Column:
     """Whether TensorBoard draws it against traffic and virtual time too."""
     metric: Literal["gauge", "counter", "phase", ""] = ""
     """Its kind among Ray's metrics; ``phase``: one of the labels of ``raysim_phase_seconds``."""
+    reported: bool = False
+    """Whether methods and wrappers report it; no method may report another column that the engine measures."""
     made: Made | None = None
     """Makes its value of a round; None: the engine measures it."""
     cost: str = ""

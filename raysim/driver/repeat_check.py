@@ -20,6 +20,7 @@ from raysim.client_side.train_chunk import kept_globals, seed_globals
 from raysim.errors import ConfigError
 from raysim.exchange.payload import Packed, Packer
 from raysim.exchange.pool_protocol import Job, results_of
+from raysim.exchange.returned_values import check_metrics
 from raysim.flat_model import to_numpy
 from raysim.method import ClientTask
 from raysim.storage import pytree
@@ -125,7 +126,7 @@ class TrainTwice:
         found: dict[str, Any] = {entry.name: values[entry.start : entry.stop] for entry in model.entries}
         parts = {"update": update.delta, "extra": dict(update.extra), "client state": after}
         found |= {f"{what}{name}": leaf for what, part in parts.items() for name, leaf in pytree.leaves(part)}
-        pytree.check(update.metrics)  # what raises here is said in the first round
+        check_metrics(update.metrics, worker.objective.columns)  # what raises here is said in the first round
         found |= update.metrics
         judged = {f"{part} samples": worker.judged(client, model, samples) for part, samples in self._judged(worker)}
         names = [name for name in worker.objective.columns if name != "balanced_accuracy"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim.client_side.train_chunk import TrainChunk
 from raysim.engine.cohort_results import CohortResults
@@ -50,6 +51,12 @@ class Collected:
     """Seconds that workers were at work, added up."""
     slots: int
     """Number of slots when the tasks were sent."""
+
+    def put(self, columns: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> None:
+        """Put columns that the method reports, a value for each participant, into the rows of the clients table."""
+        for name, values in columns.items():
+            for row, value in zip(self.rows, values, strict=True):
+                row[name] = float(value)
 
 
 class Collector:

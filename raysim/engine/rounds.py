@@ -27,7 +27,7 @@ from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan, Selection, first_selection
 from raysim.engine.server_half import check_server, first_message, first_server, stage
 from raysim.errors import DiskFullError
-from raysim.exchange.returned_values import check_messages
+from raysim.exchange.returned_values import check_messages, check_report
 from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.virtual_time.clock import VirtualClock
@@ -180,6 +180,7 @@ class Rounds:
         with self.recorder.phase("aggregate"), stage(number, "aggregate"), streams:
             if collected.updates.clients or self.method.traits.empty_rounds:
                 server = self.method.aggregate(server, collected.updates, context)
+        check_report(context.report, len(collected.updates.clients), number, self.worker.objective.columns)
         check_server(server, self._first_server, number, type(self.method).__name__)
         aggregated = time.perf_counter()
         before = self.state
@@ -223,7 +224,9 @@ class Rounds:
         answers = len(plan.asked) + len(rows) * config.schedule.sampler.reports
         row["bytes_down"] += received + bytes_asked
         row["bytes_up"] += sent + ANSWER_BYTES * answers
-        self._put_client_columns(context, collected)
+        if self.method.traits.weighted_mean and rows:
+            context.report.clients("weight", sample_weights(collected.updates.samples))
+        collected.put(context.report.client_columns)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
                 row |= evaluate_round(config, pool, self.state, rows, self._notes.fault, plan.ends)
@@ -273,14 +276,6 @@ class Rounds:
             "loss": math.nan,
             "train_loss": math.nan,
         }
-
-    def _put_client_columns(self, context: Context, collected: Collected) -> None:
-        """Put what the method reports of each client, and the weight of its update, into the clients' rows."""
-        if self.method.traits.weighted_mean and collected.rows:
-            context.report.clients("weight", sample_weights(collected.updates.samples))
-        for name, values in context.report.client_columns.items():
-            for row, value in zip(collected.rows, values, strict=True):
-                row[name] = float(value)
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 

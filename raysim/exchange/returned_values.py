@@ -1,32 +1,36 @@
-"""Checks of what a method's functions return: updates, states of clients and messages that can be sent and summed."""
+"""Checks of what a method's functions return and report: updates, states of clients, messages, columns of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
+from raysim import columns
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel, as_tensor, finite
-from raysim.method import Message, Update
+from raysim.method import Message, Report, Update
 from raysim.storage import pytree
 
+NUMBERS = "Allowed: int, float or a number of numpy's; float(…) makes one, and nan stands for none"
 
-def unusable(update: Any, state: Any, model: FlatModel) -> str:
+
+def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str]) -> str:
     """Why what ``train`` returned cannot be used; empty if it can.
 
     Args:
         update: what should be an update.
         state: what the client keeps from now on; None: nothing.
         model: as the task left it.
+        judged: columns of the tables that the run's objective makes.
     """
     if not isinstance(update, Update):
         return f"train returned a {type(update).__name__} in the place of its Update"
     if not isinstance(update.delta, np.ndarray):
         return f"Update.delta is a {type(update.delta).__name__}, not a numpy array of float32"
     try:
-        pytree.check(update.metrics, "Update.metrics")
+        check_metrics(update.metrics, judged)
         # Where a client keeps something, that and the model are looked at too: they are no part of the update.
         sound = state is None or (pytree.finite(state, "client state") and finite(model.buffer))
         if finite(as_tensor(update.delta)) and sound and pytree.finite(update.extra, "Update.extra"):
@@ -47,3 +51,66 @@ def check_messages(messages: Mapping[int, Message], round: int) -> None:
             pytree.check(message.extra, "Message.extra")
         except TypeError as error:
             raise RaysimError(f"client {client}, round {round}, stage message: {error}") from error
+
+
+def check_metrics(metrics: Any, judged: Collection[str]) -> None:
+    """TypeError unless the metrics of an update can be columns of the clients table.
+
+    Args:
+        metrics: what should be numbers by name.
+        judged: columns that the run's objective makes.
+    """
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"Update.metrics is a {type(metrics).__name__}, not a dict of numbers by name")
+    pytree.check(metrics, "Update.metrics")
+    for name, value in metrics.items():
+        _check_name("Update.metrics", name, judged)
+        if not _is_number(value):
+            raise TypeError(f"Update.metrics: {name} is {_kind(value)}, not a number. {NUMBERS}")
+
+
+def check_report(report: Report, clients: int, round: int, judged: Collection[str]) -> None:
+    """RaysimError unless what ``aggregate`` has reported can be columns of the tables.
+
+    Args:
+        clients: the number of updates that it was given.
+        judged: columns that the run's objective makes.
+    """
+    try:
+        for name, value in report.round_columns.items():
+            if isinstance(value, str) and columns.is_text(name) and columns.may_be_reported(name):
+                continue  # a wrapper's
+            _check_name("report.round", name, judged)
+            if not _is_number(value):
+                raise TypeError(f"report.round: {name} is {_kind(value)}, not a number. {NUMBERS}")
+        for name, values in report.client_columns.items():
+            _check_name("report.clients", name, judged)
+            found = np.asarray(values)
+            if found.shape != (clients,) or found.dtype.kind not in "biuf":
+                raise TypeError(
+                    f"report.clients: {name} is {_kind(values)}, not an array of {clients} numbers, one for each update"
+                )
+    except TypeError as error:
+        raise RaysimError(f"round {round}, stage aggregate: {error}") from error
+
+
+def _check_name(where: str, name: Any, judged: Collection[str]) -> None:
+    """TypeError unless a method may report numbers under this name."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TypeError(f"{where}: {name!r} is no name of a column. Allowed: letters, digits and _, as own_loss")
+    if name in judged and not columns.is_known(name):
+        raise TypeError(f"{where}: {name} is also a metric by which the data is judged. Rename one of them")
+    if name in judged or columns.is_text(name) or not columns.may_be_reported(name):
+        raise TypeError(
+            f"{where}: {name} is a column that the run makes itself, which a method may not replace. "
+            f"Give it another name, own_{name} say"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+    return f"a value of type {type(value).__name__}{shape}"

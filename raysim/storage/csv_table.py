@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 Row = Mapping[str, Any]
-TEXT_COLUMNS = (*columns.texts(), "lane", "stage", "phase")
+TEXT_COLUMNS = columns.texts()
 """Columns of text; all other columns hold numbers."""
 MOST_COLUMNS = 4096
 """More columns than a run can have; a page or a plot of a foreign table would take hours with a million of them."""

@@ -12,7 +12,7 @@ import pytest
 
 import raysim
 from raysim import columns
-from raysim.columns import COLUMNS, Column
+from raysim.columns import CLIENT_COLUMNS, COLUMNS, Column
 from raysim.engine.round_columns import measurable
 from raysim.errors import ConfigError
 from raysim.monitor.progress import Progress
@@ -94,3 +94,11 @@ def test_every_entry_is_sound() -> None:
         assert not column.chart or column.chart in columns.CHARTS, name
         assert not column.metric or column.metric == "phase" or column.help, name
         assert column.terminal.count("{}") == bool(column.terminal), name
+
+
+def test_of_the_engines_columns_methods_may_report_those_that_it_leaves_to_them() -> None:
+    """What training gives, a method's own weights, and what wrappers tell; else only columns of a method's own."""
+    left = {name for name in (*COLUMNS, *CLIENT_COLUMNS) if columns.may_be_reported(name)}
+    wrappers = {"malicious", "clip_bound", "epsilon", "noise_multiplier", "neighbors"}
+    assert left == {"steps", "train_loss", "weight"} | wrappers
+    assert columns.may_be_reported("principal_axes")

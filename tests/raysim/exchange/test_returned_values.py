@@ -1,7 +1,8 @@
-"""What a method's functions return and nobody can use: one sentence that names the part, and no traceback."""
+"""What a method's functions return or report and nobody can use: one sentence that names the part, no traceback."""
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,13 +14,15 @@ import pytest
 import torch
 
 import raysim
-from raysim.method import Message, Update
+from raysim.method import Context, Message, Update
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.local import Local
 from tests.own_data import QUICK, seeded, three_clients
 
 LOCK: Any = threading.Lock()
 TENSOR: Any = torch.zeros(3)
+A_LIST: Any = [0.5]
+BY_NUMBER: Any = {1: 1.0}
 NEITHER = "a value of type {} can neither be sent nor saved; use numpy arrays, numbers, text, dataclasses"
 
 
@@ -32,6 +35,22 @@ def changed(change: Callable[[Update], Any]) -> FedAvg:
             return change(update), state
 
     return Changed()
+
+
+def measuring(**metrics: Any) -> Callable[[Update], Update]:
+    """Adds metrics to those of an update."""
+    return lambda update: replace(update, metrics={**update.metrics, **metrics})
+
+
+def reporting(place: str, name: Any, value: Any) -> FedAvg:
+    """FedAvg that reports a column of the round or of its clients."""
+
+    class Reports(FedAvg):
+        def aggregate(self, server: Any, updates: Any, context: Context) -> Any:
+            getattr(context.report, place)(name, value)
+            return super().aggregate(server, updates, context)
+
+    return Reports()
 
 
 class KeepsALock(Local):
@@ -55,6 +74,41 @@ UPDATES: dict[str, tuple[Callable[[Update], Any], str]] = {
         lambda update: replace(update, metrics={"train_loss": 0.0, "own": LOCK}),
         f"Update.metrics.own: {NEITHER.format('lock')}",
     ),
+    "metrics that are none": (
+        lambda update: replace(update, metrics=A_LIST),
+        "Update.metrics is a list, not a dict of numbers by name",
+    ),
+    **{
+        f"the metric {name}": (measuring(**{name: 1.0}), f"Update.metrics: {name} is a column that the run makes")
+        for name in (
+            "round",
+            "client",
+            "name",
+            "samples",
+            "loss",
+            "accuracy",
+            "seconds_task",
+            "arrived",
+            "neighbors",
+            "stage",
+        )
+    },
+    "a metric without a name": (
+        measuring(**{"own loss": 1.0}),
+        "Update.metrics: 'own loss' is no name of a column. Allowed: letters, digits and _, as own_loss",
+    ),
+    "a metric by number": (lambda update: replace(update, metrics=BY_NUMBER), "Update.metrics: 1 is no name"),
+    "an array as metric": (
+        measuring(norms=np.arange(2.0)),
+        "Update.metrics: norms is a value of type ndarray of shape (2,), not a number. Allowed: int, float or a",
+    ),
+    **{
+        f"{value!r} as metric": (
+            measuring(own=value),
+            f"Update.metrics: own is a value of type {type(value).__name__}, not a number",
+        )
+        for value in ("x", {"a": 1.0}, None, True, np.bool_(True), np.complex64(1))
+    },
     "a tensor as delta": (
         lambda update: replace(update, delta=TENSOR),
         "Update.delta is a Tensor, not a numpy array of float32",
@@ -88,3 +142,67 @@ def test_a_state_of_a_client_is_refused_by_the_name_of_its_part(tmp_path: Path) 
 def test_a_message_is_refused_by_the_name_of_its_part(tmp_path: Path) -> None:
     said = failed(SendsALock(), tmp_path / "run")
     assert said == f"client 0, round 1, stage message: Message.extra.lock: {NEITHER.format('lock')}"
+
+
+REPORTS: dict[str, tuple[str, Any, Any, str]] = {
+    **{
+        f"the column {name}": ("round", name, 0.99, f"report.round: {name} is a column that the run makes itself, ")
+        for name in ("round", "accuracy", "loss", "bytes_up", "seconds_train", "client_accuracies", "neighbors")
+    },
+    "no name": ("round", "own-loss", 1.0, "report.round: 'own-loss' is no name of a column"),
+    "an array": (
+        "round",
+        "own",
+        np.zeros(3),
+        "report.round: own is a value of type ndarray of shape (3,), not a number",
+    ),
+    "a text": ("round", "own", "x", "report.round: own is a value of type str, not a number"),
+    "clients' numbers": ("clients", "client", np.zeros(3), "report.clients: client is a column that the run makes"),
+    "too few values": (
+        "clients",
+        "own",
+        np.zeros(2),
+        "report.clients: own is a value of type ndarray of shape (2,), not an array of 3 numbers, one for each update",
+    ),
+    "one value": ("clients", "own", 1.0, "report.clients: own is a value of type float, not an array of 3 numbers"),
+    "texts": ("clients", "own", ["a", "b", "c"], "report.clients: own is a value of type list, not an array of 3"),
+}
+
+
+@pytest.mark.parametrize("case", REPORTS)
+def test_a_report_is_refused_by_the_name_of_its_column(case: str, tmp_path: Path) -> None:
+    *report, words = REPORTS[case]
+    said = failed(reporting(*report), tmp_path / "run")
+    assert said.startswith(f"round 1, stage aggregate: {words}") and "\n" not in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_of_the_data_is_a_column_of_its_own(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"model": seeded(), "clients": three_clients(), "output": str(tmp_path / "run"), **QUICK}
+    with pytest.raises(raysim.RaysimError, match=r"Update\.metrics: gain is also a metric by which the data is judged"):
+        raysim.run(changed(measuring(gain=1.0)), metrics={"gain": lambda outputs, labels: labels * 0.5}, **given)
+
+
+def test_a_client_whose_metrics_are_no_columns_may_be_skipped(tmp_path: Path) -> None:
+    def of_second(update: Update) -> Update:
+        return measuring(client=7.0)(update) if update.metrics["steps"] == 1 else update  # the one of 20 samples
+
+    engine = QUICK["engine"] | {"on_client_error": "skip"}
+    given: dict[str, Any] = QUICK | {"engine": engine, "training.batch_size": 20}
+    own: dict[str, Any] = {"model": seeded(), "clients": three_clients(), "output": str(tmp_path / "run")}
+    found = raysim.run(changed(of_second), **own, **given)
+    assert found.clients["client"].tolist() == [0, 2] * 3
+
+
+def test_numbers_of_a_method_are_columns(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"model": seeded(), "clients": three_clients(), **QUICK}
+    numbers = measuring(whole=3, half=np.float32(0.5), large=np.int64(2**40), missing=math.nan, train_loss=0.25)
+    found = raysim.run(changed(numbers), **given, output=str(tmp_path / "metrics")).clients
+    first = found[["whole", "half", "large", "train_loss"]].iloc[0].tolist()
+    assert first == [3, 0.5, 2**40, 0.25] and found["missing"].isna().all()
+    told = raysim.run(
+        reporting("clients", "chosen", np.array([True, False, True])), **given, output=str(tmp_path / "a")
+    )
+    assert told.clients["chosen"].tolist() == [1, 0, 1] * 3
+    told = raysim.run(reporting("round", "own", np.float64(0.5)), **given, output=str(tmp_path / "b"))
+    assert told.rounds["own"].tolist() == [0.5] * 3
