@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.naming import check_names
 from raysim.workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
 from raysim.workloads.splits import partition, skewed_splits
 from raysim.workloads.splits.partition import Common, Integers, Partition
@@ -239,12 +240,15 @@ class SplitOptions:
 
 
 def _sites(data: Labeled) -> tuple[Partition, NDArray[np.str_]]:
+    """A client for each site, with their names; WorkloadError for one that cannot stand in tables."""
     if data.sites is None:
         raise WorkloadError(
             f"partition=sites needs {data.sites_from}, and there is none; choose iid, dirichlet, shards, quantity or "
             "lognormal"
         )
-    return partition.sites(data.sites)
+    whole, client_names = partition.sites(data.sites)
+    check_names(client_names.tolist(), "partition=sites")
+    return whole, client_names
 
 
 def _superclasses(data: Labeled) -> Integers:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,20 @@ def test_domains_are_clients_and_there_is_no_common_test(
     assert whole["name"].tolist() == ["client 0", "client 1", "client 2"]
     with pytest.raises(WorkloadError, match="pets: local_test=global needs test samples, and the data has none"):
         Folder(**options, local_test="global").load(stream)
+
+
+def test_a_domain_whose_name_is_not_utf_8(
+    tmp_path: Path, options: dict[str, Any], stream: Stream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its folder is named in Latin-1: the tables could not be written, which was found after the first round."""
+    for domain in ("photo", os.fsdecode(b"m\xfcnchen")):
+        write(tmp_path / "pets", [*numbered(f"{domain}/cat", 6), *numbered(f"{domain}/dog", 6)])
+    words = [f"--{name}={value}" for name, value in {**options, "output": tmp_path / "run"}.items()]
+    assert main(["--workload=folder", "--backend=inline", *words]) == 2
+    said = capsys.readouterr().err
+    assert r"pets: partition=sites: client 'm\udcfcnchen' has a name with signs that are no characters of a te" in said
+    assert "Traceback" not in said and not (tmp_path / "run").exists()
+    assert Folder(**options, partition="iid", clients=3).load(stream).clients == 3
 
 
 def test_a_manifest_names_path_label_client_and_split(tmp_path: Path, options: dict[str, Any], stream: Stream) -> None:

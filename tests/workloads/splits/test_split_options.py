@@ -66,6 +66,14 @@ def test_what_a_partition_needs_and_the_data_has_not(name: Any, lacking: str, wo
         SplitOptions(partition=name).split(labeled(**{lacking: None}), stream)
 
 
+@pytest.mark.parametrize("name", ["m\udcfcnchen", "two\nlines", ""])  # as of a folder that is named in Latin-1
+def test_a_site_whose_name_cannot_stand_in_tables(name: str) -> None:
+    data = labeled(sites=np.array([name, "b"]).repeat(60))
+    with pytest.raises(WorkloadError, match=r"partition=sites: client '.* has an? (empty )?name.*; rename it"):
+        SplitOptions(partition="sites").split(data, stream)
+    assert SplitOptions(partition="iid").split(data, stream).train.clients == 10
+
+
 def test_tests_of_sites_are_their_own() -> None:
     names = np.array(["b", "x", "a"] * 10)
     split = SplitOptions(partition="sites").split(labeled(test_sites=names), stream)
