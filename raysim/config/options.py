@@ -83,6 +83,10 @@ class Option:
         """``raw``, text of a command line or a value out of a YAML file, as the type of this option; checked."""
         from pydantic import ValidationError
 
+        if isinstance(raw, str) and not _is_utf_8(raw):  # of a file that is named in Latin-1, say
+            raise ConfigError(
+                f"{self.path}: {raw!r} is not allowed: it is not UTF-8, as config.yaml is. Choose another name."
+            )
         shown = raw
         for value in _readings(raw):
             try:
@@ -148,6 +152,14 @@ def plain(value: object) -> object:
     if isinstance(value, Seed):
         return int(value)
     return [plain(element) for element in value] if isinstance(value, tuple) else value
+
+
+def _is_utf_8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_missing(value: object) -> bool:

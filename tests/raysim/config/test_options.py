@@ -44,6 +44,12 @@ def test_text_and_yaml_values_become_the_options_type(hint: Any, raw: object, wa
     assert value == wanted and type(value) is type(wanted)
 
 
+def test_text_that_cannot_be_written_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model\.x: 'm\\udcfcnchen' is not allowed: it is not UTF-8"):
+        Option("model.x", str, "").convert("m\udcfcnchen")
+    assert Option("model.x", str, "").convert("münchen") == "münchen"
+
+
 @pytest.mark.parametrize(
     ("hint", "raw"),
     [

@@ -87,6 +87,17 @@ def test_a_domain_whose_name_is_not_utf_8(
     assert Folder(**options, partition="iid", clients=3).load(stream).clients == 3
 
 
+def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """config.yaml and the proof would hold it."""
+    folder = write(tmp_path / os.fsdecode(b"m\xfcnchen"), [*numbered("a/cat", 6), *numbered("b/cat", 6)])
+    words = [f"--path={folder}", f"--output={tmp_path / 'run'}", "--rounds=1"]
+    assert main(["--workload=folder", "--backend=inline", *words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("raysim: workload.path: '") and said.count("\n") == 1
+    assert r"m\udcfcnchen' is not allowed: it is not UTF-8, as config.yaml is. Choose another name." in said
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_manifest_names_path_label_client_and_split(tmp_path: Path, options: dict[str, Any], stream: Stream) -> None:
     root = write(tmp_path / "pets", [*numbered("a/cat", 4), *numbered("b/dog", 4)])
     rows = [
