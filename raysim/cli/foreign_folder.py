@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from raysim.config.all_sections import DECIDED
 from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, without_download
 from raysim.config.registry import KINDS
 from raysim.config.run_config import RunConfig, build
@@ -43,4 +44,4 @@ def read_config(
     check_seal(file)
     settings = read_config_file(file, run_folder=True)
     check_names(settings, file, {f"{kind}.name": getattr(options, kind) for kind in KINDS}, options.trust)
-    return build([without_download(settings, file, options.trust), changes])
+    return build([without_download(settings, file, options.trust), changes], decided=DECIDED)

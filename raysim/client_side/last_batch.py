@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from raysim import seeds
+from raysim.config.all_sections import DECIDED
 from raysim.config.run_config import with_sections
 from raysim.errors import ConfigError
 from raysim.training.gradients import training_mode
@@ -37,7 +38,8 @@ def with_last_batch(config: RunConfig, worker: Worker) -> RunConfig:
         )
     if training.last_batch != "auto" or config.privacy.kind == "dp-sgd":  # whose mini-batches are drawn
         return config
-    return with_sections(config, training=replace(training, last_batch="merge" if normalizes else "keep"))
+    training = replace(training, last_batch="merge" if normalizes else "keep")
+    return with_sections(config, decided=DECIDED, training=training)
 
 
 def _takes_one_sample(worker: Worker) -> bool:

@@ -10,6 +10,9 @@ from raysim.config.sections import Engine, Evaluation, Schedule, Training
 from raysim.config.timing import Devices, Events, Timing
 from raysim.config.wrappers import Attack, Compression, Defense
 
+DECIDED = ("training.last_batch",)
+"""Options that ``auto`` leaves to a run, and on which others depend; a folder may hold what its run has decided."""
+
 
 @dataclass(frozen=True)
 class Sections:
@@ -29,3 +32,5 @@ class Sections:
     compression: Compression = field(default_factory=Compression)
     defense: Defense = field(default_factory=Defense)
     engine: Engine = field(default_factory=Engine)
+    decided: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Paths of options whose values are a run's decision: another that has no effect with them is no user's slip."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raysim.config import earlier_names, registry
+from raysim.config.all_sections import DECIDED
 from raysim.config.config_file import CONFIG_NAME, OBSERVER, check_calls, check_names, given_calls, read_config_file
 from raysim.config.options import Option, plain
 from raysim.config.registry import NO_CLASSES, Classes
@@ -125,7 +126,7 @@ def parse(argv: Sequence[str]) -> Invocation:
         value = _value(typed, word, options.get(path))
         given[path] = f"{given[path]},{value}" if path in (SEVERAL & given.keys()) else value
         notes += earlier_names.note(typed, path)
-    config = build([*files, given])
+    config = build([*files, given], decided=DECIDED if stored else ())
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         return invocation(config, overrides, action="print-config", text=to_yaml(config), told=to_dict(config))
@@ -154,7 +155,7 @@ def given_config(
     if any("." not in name for name in given):
         options = options_of(choose_classes([*layers, given], own)[0])
         given = {full_name(name, options, prefix=""): value for name, value in given.items()}
-    return build([*layers, given], own)
+    return build([*layers, given], own, decided=DECIDED if resume is not None else ())
 
 
 def given_options(words: Sequence[str], alternatives: Sequence[Mapping[str, object]]) -> dict[str, object]:

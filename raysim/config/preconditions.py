@@ -10,6 +10,7 @@ from raysim.config.options import Option, plain, show
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
+    from raysim.config.all_sections import Sections
     from raysim.workloads.option_types import Condition, OnlyWith, Value
 
 
@@ -27,10 +28,10 @@ def check_exist(options: Mapping[str, Option]) -> None:
             _check_values(path, option, note.of)
 
 
-def check(config: object, options: Mapping[str, Option]) -> None:
+def check(config: Sections, options: Mapping[str, Option]) -> None:
     """ConfigError if an option is set, and others have values with which it is not read.
 
-    An option is set if it differs from the default of its class.
+    An option is set if it differs from the default of its class. Values that the run has decided do not count.
 
     Args:
         config: a run's, with its sections by their names.
@@ -40,7 +41,9 @@ def check(config: object, options: Mapping[str, Option]) -> None:
         value = _value(config, path)
         for note in option.only_with:
             depends = value in note.of if note.of else value != option.default
-            if depends and not any(_holds(config, options, condition) for condition in note.any_of):
+            if not depends or any(condition.path in config.decided for condition in note.any_of):
+                continue
+            if not any(_holds(config, options, condition) for condition in note.any_of):
                 now = " and ".join(f"{other} {show(_value(config, other))}" for other, *_ in note.any_of)
                 advice = ", or ".join(_advice(condition, options[condition.path]) for condition in note.any_of)
                 raise ConfigError(f"{path}: {show(value)} {note.why} with {now}. Leave it out, or set {advice}.")

@@ -137,12 +137,14 @@ def validate(config: RunConfig) -> None:
     check_method(config)
 
 
-def build(layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES) -> RunConfig:
+def build(
+    layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES, decided: tuple[str, ...] = ()
+) -> RunConfig:
     """A config from flat mappings (path → value or its text), later over earlier, over all defaults.
 
     Classes in ``given`` go before the ones that the layers name. Values of a named section belong to the name given in
     the same layer: if a later layer picks another method, workload or model, they are dropped with it, so that a
-    finished run's config can be repeated with another method.
+    finished run's config can be repeated with another method. ``decided`` is that of the config, for a run's folder.
     """
     classes, layers = choose_classes(layers, given)
     options = options_of(classes)
@@ -162,7 +164,7 @@ def build(layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES) -
         except (WorkloadError, ValueError) as error:  # a condition between fields, checked by the class itself
             raise ConfigError(f"{section}: {error}") from error
     sections |= {name: value for name, value in values.items() if "." not in name}
-    return RunConfig(**sections)
+    return RunConfig(**sections, decided=decided)
 
 
 def choose_classes(

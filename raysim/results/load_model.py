@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.all_sections import DECIDED
 from raysim.config.conditions import own_models
 from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file, without_download
 from raysim.config.run_config import RunConfig, build, with_sections
@@ -111,7 +112,7 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
         )
         check_names(settings, file, named, advice=advice)
         settings = without_download(settings, file)
-    return build([settings])
+    return build([settings], decided=DECIDED)
 
 
 def _with_data(config: RunConfig, folder: Path, clients: object, test: object) -> RunConfig:

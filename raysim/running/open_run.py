@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from raysim.config.all_sections import DECIDED
 from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, stored_text
 from raysim.config.registry import NO_CLASSES, Classes, names_of
 from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
@@ -92,4 +93,4 @@ def stored_config(path: Path, classes: Classes = NO_CLASSES) -> RunConfig:
     named = names_of(classes)
     check_names(settings, path / CONFIG_NAME, named)
     known = {kind: cls for kind, cls in classes.items() if settings.get(f"{kind}.name") == named[f"{kind}.name"]}
-    return build([settings], known)
+    return build([settings], known, decided=DECIDED)

@@ -60,6 +60,7 @@ def steps(tmp_path: Path, model: torch.nn.Module, method: str = "fedavg", **opti
         ({"last_batch": "merge", "merge_below": 0.7}, [2, 2, 1]),
         ({"last_batch": "drop"}, [2, 2, 1]),
         ({}, [3, 2, 1]),
+        ({"merge_below": 0.7}, [3, 2, 1]),  # auto is keep here, beside which it is no slip
         ({"batch_size": 1}, list(SIZES)),
     ],
 )
@@ -72,6 +73,7 @@ def test_steps_of_a_model_without_batch_norm(tmp_path: Path, options: dict[str, 
     [
         ({"batch_size": 10}, [2, 1, 1]),  # 13 = 10 + 3, and 3 are more than a quarter of 10; 11 joins
         ({"batch_size": 10, "last_batch": "merge", "merge_below": 0.4}, [1, 1, 1]),
+        ({"batch_size": 10, "merge_below": 0.4}, [1, 1, 1]),
         ({"batch_size": 12}, [1, 1, 1]),
         ({"batch_size": 9}, [2, 1, 1]),  # 11 = 9 + 2: a quarter of 9 is 2.25
         ({"batch_size": 9, "last_batch": "keep"}, [2, 2, 1]),
@@ -123,6 +125,7 @@ def test_virtual_time_counts_the_samples_that_are_trained_on(options: dict[str, 
     ("options", "sentence"),
     [
         ({"training.last_batch": "drop", "training.merge_below": 0.5}, "training.merge_below: 0.5 has no effect with"),
+        ({"training.last_batch": "keep", "training.merge_below": 0.5}, "training.merge_below: 0.5 has no effect with"),
         (
             {"training.last_batch": "drop", "privacy.kind": "dp-sgd", "privacy.noise_multiplier": 1.0},
             "training.last_batch: drop has nothing left over to act on with privacy.kind dp-sgd",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import raysim
+from raysim.launch import main as launch
+from raysim.replay.__main__ import main as replay
+from raysim.running.simulation import run
+from raysim.storage.proof_file import PROOF_NAME, read_proof
 from raysim.verification.differences import units
 from raysim.verification.recompute import spans
+from raysim.verify import main as verify
+from tests.attack.folders import small
 
 
 @pytest.mark.parametrize(
@@ -33,3 +41,29 @@ def test_units_count_the_floats_between_two(kind: Any) -> None:
     assert units(one, one).tolist() == [0, 0, 0] and units(one, after).tolist() == [1, 1, 1]
     below = np.nextafter(np.array([0.0], kind), np.array([-1.0], kind))
     assert units(below, np.array([0.0], kind)) == [1] and units(below, after[2:]) == [2]
+
+
+def test_an_option_beside_which_the_run_decides_is_no_slip(tmp_path: Path) -> None:
+    """``last_batch auto`` is keep with this model, with which a user may not set ``merge_below``."""
+    config = small(tmp_path / "run", method__name="fedavg", training__merge_below=0.1, engine__keep_checkpoints=3)
+    folder = run(config).folder
+    first = read_proof(folder / PROOF_NAME)[0].content["settings"]
+    assert (first["training.last_batch"], first["training.merge_below"]) == ("keep", 0.1)
+    assert "last_batch: auto\n" in (folder / "config.yaml").read_text()
+    for words in (["--all"], ["--rounds", "3,6"]):
+        assert verify([str(folder), *words]) == 0
+    other = tmp_path / "replay"
+    assert replay([str(folder), "--from", "4", "--without", "1", "--output", str(other)]) == 0
+    assert "last_batch: keep\n" in (other / "config.yaml").read_text()
+    assert verify([str(other), "--all"]) == 0
+    raysim.load_model(other)
+    assert launch(["--resume", str(other), "--rounds", "7"]) == 0
+    assert len(raysim.run(resume=other, rounds=8).rounds) == 8
+    longer = small(
+        tmp_path / "run",
+        method__name="fedavg",
+        training__merge_below=0.1,
+        engine__keep_checkpoints=3,
+        schedule__rounds=7,
+    )
+    assert len(run(longer, resume=folder).rounds) == 7
