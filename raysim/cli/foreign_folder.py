@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from raysim.config.all_sections import DECIDED
-from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, without_download
+from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, without_calls
 from raysim.config.registry import KINDS
 from raysim.config.run_config import RunConfig, build
 from raysim.storage.run_folder import RunFolder
@@ -44,4 +44,4 @@ def read_config(
     check_seal(file)
     settings = read_config_file(file, run_folder=True)
     check_names(settings, file, {f"{kind}.name": getattr(options, kind) for kind in KINDS}, options.trust)
-    return build([without_download(settings, file, options.trust), changes], decided=DECIDED)
+    return build([without_calls(settings, file, options.trust), changes], decided=DECIDED)

@@ -9,6 +9,7 @@ on as another run. The line is a comment: the file can be read, copied and chang
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,18 @@ from typing import Any
 from raysim.config import registry
 from raysim.config.run_config import RunConfig, flatten, to_yaml
 from raysim.errors import ConfigError
-from raysim.storage.folder_files import check_links
+from raysim.storage.folder_files import check_links, harmless
 from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, read_text, read_yaml
 
 CONFIG_NAME = "config.yaml"
 ADDRESS = "engine.address"
 DOWNLOAD = "workload.download"
 OBSERVER = "engine.observer"
-CALLING = (ADDRESS, DOWNLOAD, OBSERVER)
-"""Options by which a run calls another machine, or imports observers: a file alone cannot ask for them."""
+CACHE = "workload.cache_dir"
+CALLING = (ADDRESS, DOWNLOAD, OBSERVER, CACHE)
+"""Options by which a run calls another machine, imports observers or writes elsewhere: no file alone can ask for it."""
+OFF: Mapping[str, object] = {DOWNLOAD: False, CACHE: ""}
+"""Values of these for a look at a run's folder."""
 _SEAL = "# SHA-256 of the lines above, which --resume checks: "
 
 
@@ -91,10 +95,10 @@ def check_calls(
     *,
     advice: str = "",
 ) -> None:
-    """Refuse a file by which a run would call another machine or import observers, unless the user has said so too.
+    """Refuse a file by which a run would call another machine, import observers or write where the user has not said.
 
     A Ray cluster is shown its token, and is sent the code and the data of the run; a download tells its server who asks
-    for what the file names; and importing an observer runs its code.
+    for what the file names; importing an observer runs its code; and decoded images are written into a cache.
 
     Args:
         given: the options that the user gave directly; those of ``CALLING`` among them are used instead of the file's.
@@ -103,7 +107,7 @@ def check_calls(
 
     Raises:
         ConfigError: the file names a cluster's address (other than ``local`` and ``auto``), turns the download of data
-            on or names an observer of its own, and is not trusted.
+            on, names an observer of its own or a folder for decoded images, and is not trusted.
     """
     if is_trusted(file, trusted):
         return
@@ -129,12 +133,20 @@ def check_calls(
             f"{file} names code of its own: observer {_typed(observers)!r}. Importing it would run that code, so a "
             f"file alone cannot ask for it. If you know it, {advice or words}."
         )
+    cache = settings.get(CACHE)
+    if _calls(CACHE, cache) and CACHE not in given:
+        words = f"add --{CACHE} {shlex.quote(str(cache))}, {folder}; --{CACHE} '' takes the usual cache"
+        raise ConfigError(
+            f"{file} writes decoded images into {harmless(str(cache))} ({CACHE}), and a file alone cannot ask for "
+            f"that. If you want it, {advice or words}."
+        )
 
 
-def without_download(settings: Mapping[str, object], file: Path, trusted: Sequence[Path] = ()) -> dict[str, object]:
-    """The settings for a look at a run folder: its data is what is on this machine, unless the folder is trusted."""
-    kept = dict(settings)
-    return kept if DOWNLOAD not in kept or is_trusted(file, trusted) else kept | {DOWNLOAD: False}
+def without_calls(settings: Mapping[str, object], file: Path, trusted: Sequence[Path] = ()) -> dict[str, object]:
+    """The settings for a look at a run folder: this machine's data and usual cache, unless the folder is trusted."""
+    if is_trusted(file, trusted):
+        return dict(settings)
+    return {option: OFF.get(option, value) for option, value in settings.items()}
 
 
 def given_calls(names: Iterable[str]) -> list[str]:
@@ -144,9 +156,11 @@ def given_calls(names: Iterable[str]) -> list[str]:
 
 
 def _calls(option: str, value: object) -> bool:
-    """Whether another machine would be called; of values that no option allows, too."""
+    """Whether a file alone cannot ask for this value; of values that no option allows, too."""
     if option in (ADDRESS, OBSERVER):
         return ":" in _typed(value)
+    if option == CACHE:
+        return value not in (None, "")
     return value not in (None, False) and str(value).lower() != "false"
 
 
@@ -168,7 +182,7 @@ def naming_words(settings: Mapping[str, object]) -> str:
     code = [(kind, settings.get(f"{kind}.name")) for kind in registry.KINDS]
     given = [(kind, name) for kind, name in code if isinstance(name, str) and ":" in name]
     calls = [(option, settings[option]) for option in CALLING if _calls(option, settings.get(option))]
-    words = [(option, _typed(value)) for option, value in [*given, *calls]]
+    words = [(option, shlex.quote(_typed(value))) for option, value in [*given, *calls]]
     return "".join(f" --{option} {value}" for option, value in words)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config.all_sections import DECIDED
 from raysim.config.conditions import own_models
-from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file, without_download
+from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file, without_calls
 from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.errors import ConfigError, ResultsError
 from raysim.remote.places import run_folder
@@ -111,7 +111,7 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
             "give its class (trust=MyClass, imported from the module of that name), or trust=True for all that it names"
         )
         check_names(settings, file, named, advice=advice)
-        settings = without_download(settings, file)
+        settings = without_calls(settings, file)
     return build([settings], decided=DECIDED)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 import raysim
 from raysim.config.command_line import given_config, parse
@@ -25,6 +26,7 @@ from raysim.results.load_model import trusted_config
 from raysim.running.open_run import prepare
 from raysim.storage.run_folder import RunFolder
 from raysim.study import main as study
+from raysim.workloads.images.folder import Folder
 from raysim.workloads.parallel_map import Sequential
 from tests.http_server import served
 
@@ -134,6 +136,59 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with served(tmp_path / "served") as (address, asked):
         monkeypatch.setenv("HF_ENDPOINT", address)
         yield asked
+
+
+@pytest.fixture
+def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of images; a run folder and a study of it, whose cache of decoded images is the returned place."""
+    monkeypatch.chdir(tmp_path)
+    for kind, gray in (("cat", 40), ("dog", 200)):
+        (tmp_path / "pets" / kind).mkdir(parents=True)
+        for number in range(8):
+            Image.new("RGB", (4, 4), (gray + number,) * 3).save(tmp_path / "pets" / kind / f"{number}.png")
+    place = tmp_path / "else where"
+    data: dict[str, Any] = {"workload.name": "folder", "workload.path": str(tmp_path / "pets"), "workload.size": 4}
+    data |= {"workload.cache_dir": str(place), "workload.clients": 2, "workload.min_samples": 2}
+    data |= {"model.name": "logistic", "engine.backend": "inline", "schedule.rounds": 1}
+    own = nested({"method.name": "fedavg"} | data)
+    RunFolder.create(tmp_path / "shared/run", stored_text(given_config(own)), {"seed": 0})
+    study: dict[str, Any] = {"title": "s", "results": "r", "table": "t.md", "measures": {"accuracy": "accuracy"}}
+    study |= {"base": data, "rows": {"r": {"method.name": "fedavg"}}, "seeds": [0]}
+    (tmp_path / "shared/study.yaml").write_text(yaml.safe_dump(study))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (main, ["--resume", "shared/run"]),
+        (main, ["--config", "shared/run/config.yaml"]),
+        (main, ["--config", "shared/run/config.yaml", "--trust", "pets"]),
+        (study, ["shared/study.yaml", "--workers", "1"]),
+    ],
+)
+def test_a_file_alone_chooses_no_cache_folder(
+    pets: Path, command: Callable[[list[str]], int], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(words) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"writes decoded images into {pets}" in said and "--trust shared" in said
+    assert not pets.exists()
+
+
+def test_a_cache_folder_that_is_named_or_trusted_is_used(pets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = pets.parent / "own"
+    file = ["--config", "shared/run/config.yaml", "--output", "run"]
+    assert main([*file, "--cache_dir", str(other)]) == 0 and other.exists() and not pets.exists()
+    assert main(["--resume", "shared/run", "--trust", "shared"]) == 0 and pets.exists()
+    assert naming_words({"workload.cache_dir": str(pets)}) == f" --workload.cache_dir '{pets}'"
+    assert naming_words({"workload.cache_dir": ""}) == ""
+
+
+def test_a_look_at_a_run_decodes_images_into_the_usual_cache(pets: Path) -> None:
+    for trust, cache in ((), ""), (True, str(pets)):
+        config = trusted_config(Path("shared/run"), trust)
+        assert isinstance(config.workload, Folder) and config.workload.cache_dir == cache
 
 
 def nested(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
