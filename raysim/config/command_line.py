@@ -16,7 +16,15 @@ from typing import Any, Literal
 
 from raysim.config import earlier_names, registry
 from raysim.config.all_sections import DECIDED
-from raysim.config.config_file import CONFIG_NAME, OBSERVER, check_calls, check_names, given_calls, read_config_file
+from raysim.config.config_file import (
+    CONFIG_NAME,
+    OBSERVER,
+    check_calls,
+    check_names,
+    check_output,
+    given_calls,
+    read_config_file,
+)
 from raysim.config.options import Option, plain
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
@@ -110,7 +118,10 @@ def parse(argv: Sequence[str]) -> Invocation:
             if settings.get(f"{kind}.name") in [*registry.GIVEN[kind]] and f"{kind}.name" not in named:
                 raise missing(kind)
         check_names(settings, source, named, line.trusted)
-        check_calls(settings, source, given_calls(typed for typed, _ in line.pairs), line.trusted)
+        calls = given_calls(typed for typed, _ in line.pairs)
+        check_calls(settings, source, calls, line.trusted)
+        if source not in stored:
+            check_output(settings, source, calls, line.trusted)
     # Which model and options are the default may go by the workload's task.
     for typed, word in line.pairs:
         if typed in ("task", "workload.task"):

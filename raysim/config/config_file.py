@@ -17,6 +17,7 @@ from typing import Any
 from raysim.config import registry
 from raysim.config.run_config import RunConfig, flatten, to_yaml
 from raysim.errors import ConfigError
+from raysim.remote.address import is_remote
 from raysim.storage.folder_files import check_links, harmless
 from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, read_text, read_yaml
 
@@ -27,6 +28,7 @@ OBSERVER = "engine.observer"
 CACHE = "workload.cache_dir"
 CALLING = (ADDRESS, DOWNLOAD, OBSERVER, CACHE)
 """Options by which a run calls another machine, imports observers or writes elsewhere: no file alone can ask for it."""
+OUTPUT = "output"
 OFF: Mapping[str, object] = {DOWNLOAD: False, CACHE: ""}
 """Values of these for a look at a run's folder."""
 _SEAL = "# SHA-256 of the lines above, which --resume checks: "
@@ -142,6 +144,23 @@ def check_calls(
         )
 
 
+def check_output(settings: Mapping[str, object], file: Path, given: Collection[str], trusted: Sequence[Path]) -> None:
+    """Refuse a file of a new run that names a remote folder, unless the user has named one too.
+
+    What the run writes would be sent there, with the user's credentials. A run that is resumed does not go by it.
+
+    Raises:
+        ConfigError: the file is not trusted, and ``output``, which is such an address, is not among the ``given``.
+    """
+    output = settings.get(OUTPUT)
+    if is_remote(output) and OUTPUT not in given and not is_trusted(file, trusted):
+        raise ConfigError(
+            f"{file} names a remote folder, {OUTPUT} {output!r}, where the run would be sent with your credentials, so "
+            f"a file alone cannot ask for it. If you want it, add --{OUTPUT} {shlex.quote(str(output))}, or --trust "
+            f"{file.parent} for files in that folder; --{OUTPUT} '' takes a folder of this machine."
+        )
+
+
 def without_calls(settings: Mapping[str, object], file: Path, trusted: Sequence[Path] = ()) -> dict[str, object]:
     """The settings for a look at a run folder: this machine's data and usual cache, unless the folder is trusted."""
     if is_trusted(file, trusted):
@@ -150,9 +169,9 @@ def without_calls(settings: Mapping[str, object], file: Path, trusted: Sequence[
 
 
 def given_calls(names: Iterable[str]) -> list[str]:
-    """The options of ``CALLING`` that are among these names, as they were typed: in full, or the last part alone."""
+    """Options that a file alone cannot ask for among these names, as they were typed: in full, or the last part."""
     typed = {name.replace("-", "_") for name in names}
-    return [option for option in CALLING if typed & {option, option.rpartition(".")[2]}]
+    return [option for option in (*CALLING, OUTPUT) if typed & {option, option.rpartition(".")[2]}]
 
 
 def _calls(option: str, value: object) -> bool:

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from raysim.config.command_line import given_config, parse
+from raysim.config.config_file import sealed
 from raysim.config.run_config import default_config, to_dict, to_yaml
 from raysim.errors import ConfigError
 from raysim.launch import main
@@ -215,3 +216,25 @@ def test_an_earlier_name_is_read_with_a_note(
     assert "Unknown option --data." in refused("--workload=digits", "--data", "x")
     assert main(["--workload=mnist", "--data_dir=nowhere", "--engine.backend=inline"]) == 2
     assert capsys.readouterr().err.startswith("note: --data_dir is called --path now")
+
+
+def test_a_file_alone_sends_no_run_to_a_remote_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "a.yaml", "output: s3://elsewhere/loot\n")
+    for words in ([], ["--trust", str(tmp_path / "other")]):
+        assert main(["--config", file, *words]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and f"{file} names a remote folder, output 's3://elsewhere/loot'" in said
+        assert f"add --output s3://elsewhere/loot, or --trust {tmp_path}" in said
+    for words, output in (
+        (["--output", "s3://mine/run"], "s3://mine/run"),
+        (["--output="], ""),
+        (["--trust", str(tmp_path)], "s3://elsewhere/loot"),
+    ):
+        assert parse(["--config", file, *words]).config.output == output
+    near = write(tmp_path / "b.yaml", "output: runs/mine\n")
+    assert parse(["--config", near]).config.output == "runs/mine"
+
+
+def test_the_remote_folder_of_a_run_does_not_keep_it_from_being_resumed(tmp_path: Path) -> None:
+    write(tmp_path / "config.yaml", sealed("method: {name: fedavg}\noutput: s3://mine/run\n"))
+    assert parse(["--resume", str(tmp_path)]).config.output == "s3://mine/run"
