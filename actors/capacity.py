@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +51,12 @@ def useful_actors(config: RunConfig) -> int:
     return at_once(config, clients)
 
 
+def room(nodes: Iterable[Mapping[str, float]], wanted: Mapping[str, float]) -> int:
+    """How many times what is wanted (kind → amount above 0) fits on the nodes; it never spans two."""
+    # A little above, because 1/3 of a GPU three times is just below one.
+    return sum(min(math.floor(node.get(kind, 0.0) / wanted[kind] + 1e-6) for kind in wanted) for node in nodes)
+
+
 def place(engine: Engine, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:
     """Compute how many client actors fit on the nodes.
 
@@ -72,10 +78,10 @@ def place(engine: Engine, nodes: Sequence[Mapping[str, float]], useful: int) -> 
                 f"a client actor asks for {needed:g} {kind}, but the cluster's largest node has {have:g}, so it would "
                 f"wait for ever. Lower {option}" + (" (0 trains on the CPU)" if kind == "GPU" else "")
             )
-    # A little above, because 1/3 of a GPU three times is just below one.
-    fits = [min(math.floor(node.get(kind, 0.0) / wanted[kind] + 1e-6) for kind in wanted) for node in nodes if wanted]
     cores = max(1, int(sum(node.get("CPU", 1.0) for node in nodes)))
-    most = sum(fits) if wanted else max(engine.actors, cores)  # what reserves nothing still needs a core to run on
+    most = (
+        room(nodes, wanted) if wanted else max(engine.actors, cores)
+    )  # what reserves nothing still needs a core to run on
     if engine.actors > most or most == 0:
         has = " and ".join(f"{sum(node.get(kind, 0.0) for node in nodes):g} {kind}" for kind in wanted)
         takes = " and ".join(f"{needed:g} {kind}" for kind, needed in wanted.items())

@@ -8,16 +8,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from raysim.actors import shared_ray
+from raysim.actors.capacity import room
 from raysim.actors.fork_server import ForkServer
 from raysim.actors.own_ray import OwnRay
 from raysim.actors.ray_start import start_ray
 from raysim.actors.session import sent_code, signal_handlers
 from raysim.actors.shared_ray import Connection, Request
-from raysim.errors import RaysimError
+from raysim.errors import PlacementError, RaysimError
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
+OPTIONS = {"CPU": "engine.threads", "GPU": "engine.gpus_per_client"}
+"""Kind of resource → the option of a run that says how much of it a task takes."""
 RETRIES = 2
 """Times that a task is sent again whose process or node died."""
 
@@ -72,10 +76,30 @@ class LongTasks:
 
     def room(self, cpus: float, gpus: float) -> int:
         """How many tasks with these resources the cluster can do at a time at present."""
-        import ray
+        return room(self.nodes(), _wanted(cpus, gpus))
 
-        found = shared_ray.submit(ray.cluster_resources).result()
-        return int(min(found.get(kind, 0.0) / need for kind, need in (("CPU", cpus), ("GPU", gpus)) if need))
+    def check(self, name: str, cpus: float, gpus: float) -> None:
+        """Check that the cluster can do a task with these resources, which would wait for ever otherwise.
+
+        Raises:
+            PlacementError: no node has as much.
+        """
+        nodes, wanted = self.nodes(), _wanted(cpus, gpus)
+        if not room(nodes, wanted):
+            takes = " and ".join(f"{amount:g} {kind} ({OPTIONS[kind]})" for kind, amount in wanted.items())
+            most = " and ".join(
+                f"{max((node.get(kind, 0.0) for node in nodes), default=0):g} {kind}" for kind in wanted
+            )
+            raise PlacementError(
+                f"{name}: it takes {takes}, and no node of the cluster has that: of {counted(len(nodes), 'node')} none "
+                f"has more than {most}. Lower {' or '.join(OPTIONS[kind] for kind in wanted)}, or add a node"
+            )
+
+    def nodes(self) -> list[dict[str, float]]:
+        """The resources of each node of the cluster at present."""
+        from raysim.actors.slots import alive_nodes
+
+        return list(shared_ray.submit(alive_nodes).result().values())
 
     def send(self, name: str, cpus: float, gpus: float, function: Callable[..., Any], *arguments: Any) -> Any:
         """Send a task; a reference to what it returns."""
@@ -96,6 +120,11 @@ class LongTasks:
             return {reference: _value(reference) for reference in ready}
 
         return shared_ray.submit(look).result()
+
+
+def _wanted(cpus: float, gpus: float) -> dict[str, float]:
+    """The resources of a task, as Ray names them."""
+    return {kind: amount for kind, amount in (("CPU", cpus), ("GPU", gpus)) if amount}
 
 
 def _value(reference: Any) -> Any:

@@ -73,4 +73,7 @@ def _as_ray_tasks(
 
     left = CellsLeft(cells, longest_first=True)
     with LongTasks(cells[0].config()) as tasks, Board(left, workers or tasks.cores()) as board:
+        for cell in cells:  # one that can never be computed is said before hours of others
+            engine = cell.config().engine
+            tasks.check(cell.name, engine.threads, engine.gpus_per_client)
         return CellsOnRay(left, workers, board, tasks, cells[0].path.parent).run(asked, cell_ended)

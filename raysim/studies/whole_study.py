@@ -14,7 +14,7 @@ from raysim.client_side.device import device_of
 from raysim.comparison.outcomes import Values
 from raysim.config.answering import Answer
 from raysim.config.nearest import did_you_mean
-from raysim.errors import FAILED, ConfigError, RaysimError
+from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimError
 from raysim.storage.folder_files import printable
 from raysim.studies import failures
 from raysim.studies.checks import check_cell, check_measures
@@ -57,7 +57,7 @@ def carry_out(request: Command) -> Answer:
             failed = compute(run, request.workers, interruption.asked, Table(study).cell_ended, request.cells_on)
             write_table(study)
     except (RaysimError, OSError) as error:
-        return Answer(error=str(error), code=FAILED)
+        return Answer(error=str(error), code=REFUSED if isinstance(error, PlacementError) else FAILED)
     except KeyboardInterrupt:
         said = "interrupted; finished cells are kept, a repeat goes on with the others"
         return Answer(error=said, code=interruption.exit_code)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from raysim.actors.capacity import less_crowded, place
+from raysim.actors.capacity import less_crowded, place, room
 from raysim.errors import PlacementError
 from tests.small_runs import with_engine
 
@@ -46,6 +46,19 @@ def test_what_can_never_be_given_is_an_error(
 ) -> None:
     with pytest.raises(PlacementError, match=message):
         place(with_engine(**engine).engine, nodes, 10)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"CPU": 2}, 3),  # one on the first, two on the second
+        ({"CPU": 5}, 0),  # eight in all, but no node has five
+        ({"CPU": 1, "GPU": THIRD}, 3),
+        ({"GPU": 2}, 0),
+    ],
+)
+def test_how_often_something_fits_on_nodes(wanted: dict[str, float], expected: int) -> None:
+    assert room([{"CPU": 3.0, "GPU": 1.0}, {"CPU": 4.0}], wanted) == expected
 
 
 @pytest.mark.parametrize(

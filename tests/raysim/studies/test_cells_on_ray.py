@@ -12,6 +12,7 @@ import pytest
 
 from raysim import study
 from raysim.actors.long_tasks import LongTasks
+from raysim.errors import PlacementError
 from raysim.storage.claims import claim_of
 from raysim.studies import cell_run, cells_on_ray, study_file
 from raysim.studies.board import Board
@@ -28,6 +29,49 @@ def computed(study: Study, asked: Callable[[], bool]) -> list[str]:
     with LongTasks(cells[0].config()) as tasks, Board(left, 2) as board:
         on_ray = cells_on_ray.CellsOnRay(left, None, board, tasks, study.results)
         return on_ray.run(asked, lambda: None)
+
+
+class Cluster(LongTasks):
+    """A cluster of one node without Ray."""
+
+    here = 2.0
+
+    def __enter__(self) -> LongTasks:
+        return self
+
+    def nodes(self) -> list[dict[str, float]]:
+        return [{"CPU": self.here}]
+
+
+@pytest.mark.parametrize(
+    ("words", "takes"),
+    [
+        ("engine.threads: 4", "4 CPU"),
+        ("engine.gpus_per_client: 0.5, engine.threads: 2", "2 CPU (engine.threads) and 0.5 GPU"),
+    ],
+)
+def test_a_cell_that_no_node_has_room_for_is_an_error_and_no_wait(
+    tmp_path: Path, words: str, takes: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("raysim.actors.long_tasks.LongTasks", Cluster)
+    path = made(tmp_path, 2)
+    path.write_text(path.read_text(encoding="utf-8").replace("base: {", f"base: {{{words}, "), encoding="utf-8")
+    assert study.main([str(path), "--cells-on", "ray"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"FedAvg / seed 0: it takes {takes}" in said and "Lower engine.threads" in said
+    assert not (tmp_path / "results").exists()
+
+
+def test_cells_of_a_cluster_that_has_lost_its_nodes_are_not_waited_for(tmp_path: Path) -> None:
+    cells = list(study_file.read(made(tmp_path, 2)).cells())
+    left = CellsLeft(cells, longest_first=True)
+    tasks = Cluster(cells[0].config())
+    with Board(left, 2, interactive=False) as board:
+        tasks.here = 0.0
+        on_ray = cells_on_ray.CellsOnRay(left, None, board, tasks, tmp_path / "results")
+        with pytest.raises(PlacementError, match="none has more than 0 CPU"):
+            on_ray.run(lambda: False, lambda: None)
+    assert not [*(tmp_path / "results").iterdir()]
 
 
 def rounds_of(folder: Path) -> int:
