@@ -20,7 +20,7 @@ from raysim.results.measures import Measure
 from raysim.schedule import planned_intervals
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
-from raysim.studies import choosing, curves, failures, pictures
+from raysim.studies import choosing, curves, failures, gains, pictures
 from raysim.studies.cell_run import proof_of
 from raysim.studies.pictures import Found
 from raysim.studies.places import cell_table, text_of
@@ -46,7 +46,7 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
         ConfigError: the study chooses, and a run has no column by which to choose it.
     """
     wanted, found = list(measures), dict[tuple[str, str, str], dict[int, float]]()
-    alone_in = local_runs(study) if any(one.how == "gain" for one in (*wanted, *study.shown.values())) else {}
+    alone_in = gains.local_runs(study) if any(one.how == "gain" for one in (*wanted, *study.shown.values())) else {}
     for cell in study.cells() if wanted else ():
         if not cell.path.exists():
             continue
@@ -57,15 +57,6 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
             if (value := study.shown.get((cell.row, measure.name), measure).of(run, local)) is not None:
                 found.setdefault((cell.row, cell.column, measure.name), {})[cell.seed] = value
     return found
-
-
-def local_runs(study: Study) -> dict[tuple[str, int], pd.DataFrame]:
-    """(column, seed) → the rounds table of the cell whose clients train alone, as far as it is there."""
-    return {
-        (cell.column, cell.seed): cell_table(cell.path)
-        for cell in study.cells()
-        if cell.path.exists() and cell.is_local
-    }
 
 
 def _without_seeds(found: Values) -> Found:
@@ -95,7 +86,7 @@ def page_of(study: Study) -> Page:
         shown, notes = choosing.chosen(found, study.choice, study.seeds)
         notes.append(_budget(study))
     made = building.tables(shown)
-    made[0] = replace(made[0], notes=(*made[0].notes, *notes))
+    made[0] = replace(made[0], notes=(*made[0].notes, *gains.notes(study), *notes))
     if failed:
         made.append(failures.table(failed))
     file = shlex.quote(os.path.relpath(study.path.resolve(), study.table.parent))
