@@ -122,12 +122,14 @@ def place_in(info: ValidationInfo, path: str, suffix: str = "") -> Path:
     return place(context.file, path, suffix, trusted=context.trusted)
 
 
-def _picture_place(path: str, info: ValidationInfo) -> Path:
+def _picture_place(path: object, info: ValidationInfo) -> Path:
+    if not isinstance(path, str):
+        raise ValueError(f"{path!r} is not allowed. Allowed: text.")
     return place_in(info, path, ".png")
 
 
-def _picture_file(path: str, info: ValidationInfo) -> Path:
-    if not path.endswith(KINDS):
+def _picture_file(path: object, info: ValidationInfo) -> Path:
+    if not isinstance(path, str) or not path.endswith(KINDS):
         raise ValueError(f"{path!r} is not allowed. Allowed: a path that ends in {', '.join(KINDS)}.")
     return place_in(info, path)
 

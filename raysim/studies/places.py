@@ -10,6 +10,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raysim.columns import EACH_CLIENT, TUNED
 from raysim.errors import ConfigError
 from raysim.storage.csv_table import TEXT_COLUMNS
 from raysim.storage.folder_files import LinkError, check_links, harmless, open_file
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_TEXT_BYTES = 2**22
 """Largest page of a study that is read: a text that people read has some hundred kilobytes at most."""
+NEEDED = ("round", "epochs_total")
+"""Columns of a kept table that costs and measures count by."""
 ADVICE = "Put the file or folder itself there, or name another place."
 
 
@@ -75,7 +78,8 @@ def cell_table(path: Path) -> pd.DataFrame:
     """The kept rounds table of a cell, at ``RESULTS/COLUMN/NAME.csv``.
 
     Raises:
-        ConfigError: it or its folder is a link, or it is no regular file with a table of rounds.
+        ConfigError: it or its folder is a link; or it is no regular file with a table of rounds, lacks ``round`` or
+            ``epochs_total``, or has clients' accuracies that no run writes.
     """
     import pandas as pd
 
@@ -86,9 +90,24 @@ def cell_table(path: Path) -> pd.DataFrame:
         words = [name for name, is_number in plain.items() if not is_number and name not in TEXT_COLUMNS]
         if words:
             raise ValueError(f"its column {words[0][:40]!a} holds no numbers")
+        for name in NEEDED:
+            if name not in found:
+                raise ValueError(f"it has no column {name}, which every run writes")
+        for name in (EACH_CLIENT, f"{TUNED}{EACH_CLIENT}"):
+            if name in found and not all(map(_are_accuracies, found[name].dropna())):
+                raise ValueError(f"its column {name} does not hold each client's accuracy, 0=0.5 1=0.25 say")
         return found
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
+
+
+def _are_accuracies(value: object) -> bool:
+    """Whether this is ``0=0.5 1=0.25``, each client's number with its accuracy."""
+    parts = [part.partition("=") for part in str(value).split()]
+    try:
+        return bool([(int(client), float(accuracy)) for client, _, accuracy in parts])
+    except ValueError:
+        return False
 
 
 def _unreadable(path: Path, error: Exception) -> ConfigError:

@@ -36,7 +36,8 @@ def keep(cell: study_file.Cell, **columns: object) -> None:
     """The rows of a cell as a run of it would leave them."""
     cell.path.parent.mkdir(parents=True, exist_ok=True)
     rows = len(next(column for column in columns.values() if isinstance(column, list)))
-    pd.DataFrame({"round": range(1, rows + 1), **columns}).to_csv(cell.path, index=False)
+    numbers = range(1, rows + 1)
+    pd.DataFrame({"round": numbers, "epochs_total": numbers, **columns}).to_csv(cell.path, index=False)
 
 
 def fake_run(made: list[str]) -> Callable[..., End]:

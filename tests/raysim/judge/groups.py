@@ -45,6 +45,7 @@ def search(folder: Path, of: Path, rates: Sequence[float], measure: str = "valid
         settings["training"]["learning_rate"] = rate
         cell = folder / "results" / f"trial-{number}-seed0.yaml"
         cell.write_text(yaml.safe_dump(settings), encoding="utf-8")
-        values = {"round": [1], "accuracy": [0.5], "validation_accuracy": [1 / number], "validation_loss": [number]}
+        values = {"round": [1], "epochs_total": [2], "accuracy": [0.5], "validation_accuracy": [1 / number]}
+        values |= {"validation_loss": [number]}
         pd.DataFrame(values).to_csv(cell.with_suffix(".csv"), index=False)
     return folder

@@ -39,15 +39,15 @@ def test_a_run_with_another_head_may_have_the_same_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "equal"),
     [
-        ("round,loss\n1,0.5\n2,0.25\n", True),
-        ("round,loss,new\n1,0.5,7\n2,0.25,8\n", True),
-        ("round,loss\n1,0.5\n2,0.26\n", False),
-        ("round,loss\n1,0.5\n", False),
-        ("other\n1\n2\n", False),
+        ("round,epochs_total,loss\n1,2,0.5\n2,4,0.25\n", True),
+        ("round,epochs_total,loss,new\n1,2,0.5,7\n2,4,0.25,8\n", True),
+        ("round,epochs_total,loss\n1,2,0.5\n2,4,0.26\n", False),
+        ("round,epochs_total,loss\n1,2,0.5\n", False),
+        ("round,epochs_total,other\n1,3,1\n2,6,2\n", False),
     ],
 )
 def test_numbers_are_compared_as_they_are_printed(tmp_path: Path, text: str, equal: bool) -> None:
-    (tmp_path / "kept.csv").write_text("round,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
+    (tmp_path / "kept.csv").write_text("round,epochs_total,loss\n1,2,0.5\n2,4,0.25\n", encoding="utf-8")
     (tmp_path / "here.csv").write_text(text, encoding="utf-8")
     assert equal_numbers(tmp_path / "here.csv", tmp_path / "kept.csv") == equal
     assert not equal_numbers(tmp_path / "absent.csv", tmp_path / "kept.csv")

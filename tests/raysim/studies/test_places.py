@@ -101,6 +101,41 @@ def test_a_kept_cell_that_is_a_pipe_or_link_is_refused_by_name(folder: Path, sec
 
 
 @pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("epochs_total,accuracy\n2,0.5", "it has no column round, which every run writes"),
+        ("round,accuracy\n1,0.5", "it has no column epochs_total, which every run writes"),
+        *(
+            (
+                f"round,epochs_total,{name}\n1,2,{value}",
+                f"its column {name} does not hold each client's accuracy, 0=0.5",
+            )
+            for name in ("client_accuracies", "tuned_client_accuracies")
+            for value in ("0=0.5 1=a", "0=", "x", "0.5", "a=0.5")
+        ),
+    ],
+)
+def test_a_kept_cell_without_what_every_run_writes_is_refused_by_name(
+    folder: Path, columns: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = "curves: {path: a.png, measure: accuracy, against: bytes}\n"
+    text = TEXT.replace("{accuracy: last,", "{accuracy_over_epochs_1_to_2: first,")
+    (folder / "small.yaml").write_text(text + more, encoding="utf-8")
+    cell = next(study_file.read(folder / "small.yaml").cells())
+    cell.path.parent.mkdir(parents=True)
+    cell.path.write_text(f"{columns}\n", encoding="utf-8")
+    assert study.main([str(folder / "small.yaml"), "--table-only"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"fedavg-seed0.csv: cannot be read: {reason}" in said
+
+
+def test_accuracies_of_clients_may_be_empty_or_nan(folder: Path) -> None:
+    path = folder / "kept.csv"
+    path.write_text("round,epochs_total,client_accuracies\n1,2,\n2,4,0=0.5 3=1e-05 12=nan\n", encoding="utf-8")
+    assert len(places.cell_table(path)) == 2
+
+
+@pytest.mark.parametrize(
     ("text", "wrong"),
     [
         (TEXT.replace("page.md", "../home/.bashrc"), "a path that ends in .md"),

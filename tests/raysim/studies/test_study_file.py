@@ -57,6 +57,21 @@ def test_options_may_follow_the_seed(small: Path) -> None:
         ("title: Small", "title: [1]", "title: [1] is not allowed. Allowed: text."),
         ("title: Small", "title: Small\nlatex: 3", "latex: 3 is not allowed. Allowed: text."),
         ("title: Small", "title: Small\ncsv: [1]", "csv: [1] is not allowed. Allowed: text."),
+        (
+            "title: Small",
+            "title: Small\nheat_map: {path: 1, measure: accuracy, label: a}",
+            "heat_map: path: 1 is not allowed. Allowed: text.",
+        ),
+        (
+            "title: Small",
+            "title: Small\ncurves: {path: [1], measure: accuracy, against: round}",
+            "curves: path: entry 1: 1 is not allowed. Allowed: a path that ends in .png, .svg, .pdf.",
+        ),
+        (
+            "title: Small",
+            "title: Small\ncurves: {path: {a: b.svg}, measure: accuracy, against: round}",
+            "curves: path: {'a': 'b.svg'} is not allowed. Allowed: a list, [A, B].",
+        ),
         ("seeds: [0, 1]", "seed: [0, 1]", "seeds"),
         ("seeds: [0, 1]", "seeds: [0, 1]\nresampled: {test: 0, training: 9}", "resampled: test: 0 is not allowed"),
         (
