@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from raysim.config.sections import Engine, Schedule, Training
 
 
+MOST_SHARES = 10_000
+"""Largest number of actors to a GPU: Ray counts its parts by the ten-thousandth."""
+
+
 def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     """ConfigError for values that are each in range and contradict one another, or that no range can describe."""
     if training.optimizer_state == "kept" and schedule.sampling_rate < 1:
@@ -42,8 +46,8 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     gpus = engine.gpus_per_client
     if gpus != 0 and not _is_share(gpus):
         raise ConfigError(
-            f"engine.gpus_per_client: {gpus} is neither 0, 1/k for a whole k, nor a whole number, so that a part of a "
-            f"GPU could never be used. Nearest: {' and '.join(_neighbors(gpus))}."
+            f"engine.gpus_per_client: {gpus} is neither 0, 1/k for a whole k up to {MOST_SHARES:,}, nor a whole "
+            f"number, so that a part of a GPU could never be used. Nearest: {' and '.join(_neighbors(gpus))}."
         )
     if not re.fullmatch(r"local|auto|(ray://)?[^\s:/]+:\d{1,5}", engine.address):
         raise ConfigError(
@@ -55,12 +59,14 @@ def _is_share(gpus: float) -> bool:
     if gpus >= 1:
         return float(gpus).is_integer()
     # Decimal fractions are cut: 0.333 is meant to be 1/3. 0.33 is not accepted, it would waste a hundredth of a GPU.
-    return abs(gpus * round(1 / gpus) - 1) <= 2e-3
+    return gpus >= 1 / MOST_SHARES and abs(gpus * round(1 / gpus) - 1) <= 2e-3
 
 
 def _neighbors(gpus: float) -> list[str]:
     """The allowed numbers of GPUs below and above one that is not."""
     if gpus > 1:
         return [f"{math.floor(gpus)}", f"{math.ceil(gpus)}"]
+    if gpus < 1 / MOST_SHARES:
+        return ["0", f"1/{MOST_SHARES} = {1 / MOST_SHARES:.6g}"]
     actors = math.floor(1 / gpus)
     return [f"1/{k} = {1 / k:.6g}" if k > 1 else "1" for k in (actors + 1, actors)]

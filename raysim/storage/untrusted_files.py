@@ -59,13 +59,21 @@ def read_yaml(path: Path, *, own: bool = False) -> Any:
     """The plain data in a YAML file; None if the file is empty.
 
     Raises:
-        UnreadableFileError: as :func:`read_text`; it is not valid YAML, asks for Python objects, has a key twice in one
-            place, or is nested or multiplied by aliases beyond the limits.
+        UnreadableFileError: as :func:`read_text` and :func:`yaml_of`.
         OSError: it is not there, or may not be read.
+    """
+    return yaml_of(read_text(path, MAX_YAML_BYTES, own=own))
+
+
+def yaml_of(text: str) -> Any:
+    """The plain data of a YAML text; None if it is empty.
+
+    Raises:
+        UnreadableFileError: it is not valid YAML, asks for Python objects, has a key twice in one place, or is nested
+            or multiplied by aliases beyond the limits.
     """
     import yaml
 
-    text = read_text(path, MAX_YAML_BYTES, own=own)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's parser where PyYAML was built with it
     try:
         _check_depth(event for event in yaml.parse(text, Loader=loader))
@@ -74,6 +82,8 @@ def read_yaml(path: Path, *, own: bool = False) -> Any:
             return None
         _check_size(node)
         return yaml.SafeLoader("").construct_document(node)
+    except (AttributeError, LookupError) as error:  # PyYAML's own, of !!timestamp x, !!bool x and !!int ""
+        raise UnreadableFileError("not valid YAML: a value is not what its tag (!!bool, !!int …) says") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         if isinstance(error, UnreadableFileError):
             raise

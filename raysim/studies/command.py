@@ -19,6 +19,7 @@ from raysim.errors import ConfigError
 from raysim.remote.address import local_path
 from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.untrusted_files import UnreadableFileError, yaml_of
 from raysim.studies.computing import Where
 from raysim.studies.placement import placement
 
@@ -202,12 +203,10 @@ def _drawn(measures: Sequence[str]) -> str:
 
 def _axis(text: str) -> tuple[str, list[Any]]:
     """An option and its values, ``mu=0.01,0.1``."""
-    import yaml
-
     name, equals, values = text.partition("=")
     try:
-        found = yaml.safe_load(f"[{values}]") if equals and values.strip() else None
-    except yaml.YAMLError:
+        found = yaml_of(f"[{values}]") if equals and values.strip() else None
+    except UnreadableFileError:
         found = None
     if not name or not found:
         raise ConfigError(f"--grid {text}: not allowed. Allowed: an option and its values, --grid mu=0.01,0.1.")

@@ -46,6 +46,8 @@ def config(**sections: Any) -> RunConfig:
         ("engine", {"address": "somewhere"}, "engine.address: 'somewhere'"),
         ("engine", {"gpus_per_client": 0.3}, r"Nearest: 1/4 = 0.25 and 1/3 = 0.333333\."),
         ("engine", {"gpus_per_client": 0.9}, r"Nearest: 1/2 = 0.5 and 1\."),
+        ("engine", {"gpus_per_client": 1e-310}, r"whole k up to 10,000, .* Nearest: 0 and 1/10000 = 0\.0001\."),
+        ("engine", {"gpus_per_client": 0.00007}, r"Nearest: 0 and 1/10000 = 0\.0001\."),
         ("engine", {"gpus_per_client": 1.6}, r"Nearest: 1 and 2\."),
     ],
 )
@@ -67,7 +69,7 @@ def test_good_values_at_the_edges() -> None:
     config(training=Training(learning_rate=1, momentum=0.99, optimizer="sgd", learning_rate_decay=1.0))
     config(schedule=Schedule(joins=(3, 2, 3, 2), join_every=200, sampling_rate=1.0))
     config(schedule=Schedule(joins=(3,)))
-    for gpus in (0.0, 0.25, 0.2, 0.333, 1 / 3, 0.1667, 0.142857, 1.0, 2.0):
+    for gpus in (0.0, 0.25, 0.2, 0.333, 1 / 3, 0.1667, 0.142857, 1e-4, 1.0, 2.0):
         config(engine=Engine(gpus_per_client=gpus))
     for address in ("auto", "local", "ray://head:10001", "10.0.0.1:6379"):
         config(engine=Engine(address=address))
