@@ -21,7 +21,7 @@ from raysim.errors import FINISHED
 from raysim.remote.address import local_path
 from raysim.reproduce.catalog import Reproduction, Scale, reproduction, reproductions
 from raysim.reproduce.kept_proofs import Agreement, agreement
-from raysim.studies.command import FILE, Command, count_of, keep_request
+from raysim.studies.command import FILE, Command, count_of, keep_request, not_there
 from raysim.studies.placement import placement
 from raysim.studies.study_file import Study, read
 from raysim.studies.tables import outcomes
@@ -49,10 +49,12 @@ def _answer(options: argparse.Namespace) -> Answer:
     found = reproduction(options.table)
     folder = options.output or Path("reproduced") / f"{found.name}-{options.scale}"
     path = folder / FILE
-    keep_request(path, found.at(options.scale), f"{path} is another study; give another --output.")
     gpus = options.gpus_per_client
     placed = {} if gpus is None else placement([f"--gpus-per-client={gpus}"], str(path))
-    made = carry_out(Command(path, (folder,), table_only=False, workers=options.workers, placed=placed))
+    written = not_there(path)
+    keep_request(path, found.at(options.scale), f"{path} is another study; give another --output.")
+    request = Command(path, (folder,), table_only=False, workers=options.workers, written=written, placed=placed)
+    made = carry_out(request)
     if made.code != FINISHED:
         return made
     study = read(path, (folder,))

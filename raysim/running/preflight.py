@@ -20,6 +20,7 @@ from raysim.method import Method, Traits
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
     from raysim.config.run_config import RunConfig
+    from raysim.workloads.federated_data import Federation
 
 FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     "method": ("shared_names", "init_server", "init_client", "message", "train", "aggregate", "deploy"),
@@ -48,17 +49,28 @@ def check_request(config: RunConfig) -> None:
     _check_resources(config)
     if config.engine.portable:
         portable.check()
+    federation = check_data(config)
+    if federation is not None:
+        check_federation(config, federation)
+
+
+def check_data(config: RunConfig) -> Federation | None:
+    """Look at a run's data as far as that takes little time; a sketch of it, None where only loading tells.
+
+    Raises:
+        ConfigError: code of the workload would end the program.
+        WorkloadError: data is missing, or cannot be split over the clients as asked.
+    """
     sketch = getattr(config.workload, "sketch", None)
     if sketch is None or config.engine.address.startswith("ray://"):  # then the data is on the cluster's head
-        return
+        return None
     try:
-        federation = sketch(seeds.data_streams(config.seed))
+        found: Federation | None = sketch(seeds.data_streams(config.seed))
     except SystemExit as error:
         raise ConfigError(
             f"workload {registry.public_name('workload', config.workload)}: {reason_of(error)}"
         ) from error
-    if federation is not None:
-        check_federation(config, federation)
+    return found
 
 
 def _check_functions(kind: Kind, instance: Any) -> None:

@@ -54,6 +54,8 @@ class Board(LiveDisplay):
         self._left, self._workers, self._all = left, workers, len(left)
         self._lines: dict[str, _Line] = {}
         self._failed = 0
+        self._reasons: dict[str, str] = {}
+        """Reason of a failure → the first cell that failed for it."""
 
     def begins(self, cell: Cell) -> None:
         """A cell is to be begun, or gone on with; another process may be quicker."""
@@ -75,7 +77,9 @@ class Board(LiveDisplay):
             self._introduce(line)
         if end.kind == "failed":
             self._failed += 1
-            self.says(f"{cell.name}: {end.reason}", error=True)
+            first = self._reasons.setdefault(end.reason, cell.name)
+            again = f"it failed for the same reason as {first}"
+            self.says(f"{cell.name}: {end.reason if first == cell.name else again}", error=True)
         elif end.kind in WORDS:
             accuracy = "" if math.isnan(line.news.accuracy) else f", accuracy {line.news.accuracy:.4f}"
             took = units.duration(time.monotonic() - line.begun)

@@ -1,4 +1,4 @@
-"""Checks of a study before its first cell: were the kept cells made with its settings, can they have its measures."""
+"""Checks of a study before its first cell: settings of its kept cells, measures that it can have, and its data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from raysim.columns import COLUMNS
 from raysim.config.config_file import read_config_file
-from raysim.config.run_config import build, settings
-from raysim.errors import ConfigError
+from raysim.config.run_config import build, settings, to_dict
+from raysim.errors import ConfigError, RaysimError
 from raysim.studies import failures
 from raysim.studies.curves import AGAINST, without_costs
 from raysim.studies.study_file import Cell, Study
@@ -41,6 +41,30 @@ def check_cell(cell: Cell) -> None:
 def _adds_a_column(path: str, value: object) -> bool:
     """Whether an option's value gives rows a further column at most, and changes no other."""
     return path == "evaluation.auc" and value == "auto"
+
+
+def check_data(cells: Sequence[Cell]) -> None:
+    """Look once at each data set: what is missing is told before the first cell, and not by each of them.
+
+    Cells whose workloads differ in options that follow the seed alone count as one, folds say.
+
+    Raises:
+        ConfigError: data of a cell is missing, or cannot be split over the clients as asked.
+    """
+    from raysim.running import preflight
+
+    seen = set[str]()
+    for cell in cells:
+        config = cell.config()
+        own = to_dict(config)["workload"]
+        key = repr({option: own[option] for option in own if f"workload.{option}" not in cell.per_seed})
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            preflight.check_data(config)
+        except RaysimError as error:
+            raise ConfigError(f"{cell.name}: {error}") from error
 
 
 def check_measures(study: Study) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from raysim.config.answering import refusing
 from raysim.config.command_line import given_options
 from raysim.config.config_file import read_plain
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, RaysimError
 from raysim.remote.address import local_path
 from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
@@ -45,7 +45,7 @@ class Command:
     """How many cells run side by side; None: not said."""
     cells_on: Where = "processes"
     written: tuple[Path, ...] = ()
-    """The study file of a grid, and its folder before it, as far as they were not there before this command."""
+    """A study file that this command writes, and the folders before it, as far as they were not there."""
     placed: Mapping[str, object] = field(default_factory=dict)
     """Options of all cells that say where they are computed (:mod:`raysim.studies.placement`)."""
     rows: tuple[str, ...] = ()
@@ -55,10 +55,10 @@ class Command:
 
     @contextmanager
     def refused(self) -> Iterator[None]:
-        """Where the block raises a user's mistake, what was written is taken back: the command can be given again."""
+        """Where the block refuses the request, what was written is taken back: the command can be given again."""
         try:
             yield
-        except ConfigError:
+        except RaysimError:
             for path in reversed(self.written):
                 with suppress(OSError):  # other files are in the folder
                     path.rmdir() if path.is_dir() else path.unlink()
@@ -145,11 +145,16 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     elif known.output is None:
         raise ConfigError("--output FOLDER is missing: the folder that keeps the grid's study file, cells and table.")
     else:
-        written = tuple(one for one in (known.output, known.output / FILE) if not one.exists())
+        written = not_there(known.output / FILE)
         path = _made(known.output, _study(known, rest))
         trusted += (known.output,)  # what the file names stands on the command line
     asked = tuple(known.row), tuple(known.column)
     return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed, *asked)
+
+
+def not_there(path: Path) -> tuple[Path, ...]:
+    """The folders on the way to a file, and the file, as far as they are not there."""
+    return tuple(one for one in (*reversed(path.parents), path) if not one.exists())
 
 
 def count_of(option: str, text: str, least: int = 1) -> int:

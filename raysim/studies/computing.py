@@ -28,8 +28,8 @@ def compute(
     asked: Callable[[], bool],
     cell_ended: Callable[[], None],
     where: Where = "processes",
-) -> list[str]:
-    """Compute cells; a sentence for each that failed.
+) -> dict[str, str]:
+    """Compute cells; name → reason of each that failed.
 
     A cell that another process has claimed is left to it, and waited for once there is no other; if that process dies,
     this one takes the cell over. Cells whose clients are on Ray come last, one after another.
@@ -45,15 +45,15 @@ def compute(
     failed = (
         _as_ray_tasks(own, workers, asked, cell_ended) if where == "ray" else _here(own, workers, asked, cell_ended)
     )
-    return failed + _here([cell for cell in missing if runs_on_ray(cell)], 1, asked, cell_ended)
+    return failed | _here([cell for cell in missing if runs_on_ray(cell)], 1, asked, cell_ended)
 
 
 def _here(
     cells: Sequence[Cell], workers: int | None, asked: Callable[[], bool], cell_ended: Callable[[], None]
-) -> list[str]:
+) -> dict[str, str]:
     """Compute cells in this process, or side by side in others."""
     if not cells or asked():
-        return []
+        return {}
     count = workers or usual_workers(cell.config() for cell in cells)
     left = CellsLeft(cells, longest_first=count > 1)
     with Board(left, count) as board:
@@ -64,10 +64,10 @@ def _here(
 
 def _as_ray_tasks(
     cells: Sequence[Cell], workers: int | None, asked: Callable[[], bool], cell_ended: Callable[[], None]
-) -> list[str]:
+) -> dict[str, str]:
     """Compute cells as Ray tasks."""
     if not cells or asked():
-        return []
+        return {}
     from raysim.actors.long_tasks import LongTasks
     from raysim.studies.cells_on_ray import CellsOnRay
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from raysim.studies.places import text_of
 if TYPE_CHECKING:
     from raysim.studies.study_file import Cell, Study
 
+NAMED = 3
+"""Most cells that are named for the same failure."""
 COLUMNS = ("failed", "round", "reason")
 
 
@@ -78,11 +81,32 @@ def read(cell: Cell) -> Failure:
         raise ConfigError(f"{place(cell)}: it is no row of a failed cell. Remove it to run the cell again.") from error
 
 
+def sentences(failed: Mapping[str, str]) -> list[str]:
+    """A sentence for each reason, with the cells that failed for it: of many their number and the first few names.
+
+    Args:
+        failed: name of a cell → why it failed.
+    """
+    groups: dict[str, list[str]] = {}
+    for name, reason in failed.items():
+        groups.setdefault(reason, []).append(name)
+    many = {reason: f"{len(names)} cells ({_first(names)})" for reason, names in groups.items() if len(names) > NAMED}
+    return [f"{many.get(reason) or _first(names)}: {reason}" for reason, names in groups.items()]
+
+
 def table(failed: list[Failure]) -> Table:
-    """The table of failed cells."""
-    rows = tuple(
-        (one.cell.place, tuple(map(Entry, (str(one.cell.seed), str(one.round), one.reason)))) for one in failed
-    )
+    """The table of failed cells; many that failed in the same round for the same reason share a row."""
+    groups: dict[tuple[int, str], list[Failure]] = {}
+    for one in failed:
+        groups.setdefault((one.round, one.reason), []).append(one)
+    rows = list[tuple[str, tuple[Entry, ...]]]()
+    for (round, reason), group in groups.items():
+        if len(group) > NAMED:
+            places, seeds = _first(one.cell.place for one in group), _first(str(one.cell.seed) for one in group)
+            shown = [(f"{len(group)} cells: {places}", seeds)]
+        else:
+            shown = [(one.cell.place, str(one.cell.seed)) for one in group]
+        rows += [(place, (Entry(seed), Entry(str(round)), Entry(reason))) for place, seed in shown]
     records = tuple(
         {
             "row": one.cell.row,
@@ -93,4 +117,11 @@ def table(failed: list[Failure]) -> Table:
         }
         for one in failed
     )
-    return Table("failed", "failed", tuple(Head("", text) for text in ("seed", "round", "reason")), rows, records)
+    heads = tuple(Head("", text) for text in ("seed", "round", "reason"))
+    return Table("failed", "failed", heads, tuple(rows), records)
+
+
+def _first(names: Iterable[str]) -> str:
+    """The different names, in one line; of many the first few."""
+    distinct = [*dict.fromkeys(names)]
+    return ", ".join(distinct if len(distinct) <= NAMED else [*distinct[:NAMED], "…"])

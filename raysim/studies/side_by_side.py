@@ -38,14 +38,14 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 
 def one_after_another(
     left: CellsLeft, board: Board, asked: Callable[[], bool], finished: Callable[[], None]
-) -> list[str]:
-    """Compute the cells in this process; a sentence for each that failed.
+) -> dict[str, str]:
+    """Compute the cells in this process; name → reason of each that failed.
 
     Args:
         asked: whether to stop.
         finished: is called after every cell.
     """
-    failed, told = list[str](), False
+    failed, told = dict[str, str](), False
     while left and not asked():
         cell = left.take()
         if cell is None:
@@ -58,7 +58,7 @@ def one_after_another(
         _settle(cell, end, time.monotonic() - begun, left, failed)
         board.ends(cell, end)
         finished()
-    return [*failed, *_failed_elsewhere(left)]
+    return failed | _failed_elsewhere(left)
 
 
 @dataclass
@@ -74,10 +74,10 @@ class SideBySide(ABC):
 
     def __init__(self, left: CellsLeft, board: Board) -> None:
         self._left, self._board = left, board
-        self._failed: list[str] = []
+        self._failed: dict[str, str] = {}
 
-    def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> list[str]:
-        """Compute the cells; a sentence for each that failed. Arguments as of :func:`one_after_another`.
+    def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> dict[str, str]:
+        """Compute the cells; name → reason of each that failed. Arguments as of :func:`one_after_another`.
 
         ``finished`` is called in a thread of its own once further cells are under way: no process waits for it.
         """
@@ -99,7 +99,7 @@ class SideBySide(ABC):
                     ended = self._listen()
                 elif not stopping:
                     told = _waits(self._left, self._board, told)
-        return [*self._failed, *_failed_elsewhere(self._left)]
+        return self._failed | _failed_elsewhere(self._left)
 
     def _ended(self, place: Place, end: End) -> None:
         """Note the end of an attempt, and show it."""
@@ -241,18 +241,18 @@ class InProcesses(SideBySide):
         return End("failed", reason)
 
 
-def _settle(cell: Cell, end: End, seconds: float, left: CellsLeft, failed: list[str]) -> None:
+def _settle(cell: Cell, end: End, seconds: float, left: CellsLeft, failed: dict[str, str]) -> None:
     """Take note of the end of an attempt."""
     if end.kind == "finished":
         left.took(cell, seconds)
     elif end.kind == "failed":
-        failed.append(f"{cell.name}: {end.reason}")
+        failed[cell.name] = end.reason
     elif end.kind in ("elsewhere", "died", "stopped"):
         left.put_back(cell)
 
 
-def _failed_elsewhere(left: CellsLeft) -> list[str]:
-    return [f"{cell.name}: it failed in another process" for cell in left.failed_elsewhere]
+def _failed_elsewhere(left: CellsLeft) -> dict[str, str]:
+    return {cell.name: "it failed in another process" for cell in left.failed_elsewhere}
 
 
 def _waits(left: CellsLeft, board: Board, told: bool) -> bool:

@@ -17,7 +17,7 @@ from raysim.config.nearest import did_you_mean
 from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimError
 from raysim.storage.folder_files import printable
 from raysim.studies import failures
-from raysim.studies.checks import check_cell, check_measures
+from raysim.studies.checks import check_cell, check_data, check_measures
 from raysim.studies.command import Command
 from raysim.studies.computing import compute, load_ahead
 from raysim.studies.study_file import Cell, Study, read
@@ -68,7 +68,7 @@ def carry_out(request: Command) -> Answer:
             file=sys.stderr,
         )
     if failed:
-        said = "failed cells, which a repeat runs again:\n" + "\n".join(failed)
+        said = "failed cells, which a repeat runs again:\n" + "\n".join(failures.sentences(failed))
         return Answer(told=_told(study, found), error=said, code=FAILED)
     return Answer(told=_told(study, found))
 
@@ -94,6 +94,8 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
         check_measures(study)
         if request.placed.get("engine.gpus_per_client") and request.cells_on == "processes":
             device_of(run[0].config().engine)  # else every cell fails
+        if request.cells_on == "processes" or run[0].config().engine.address == "local":
+            check_data(run)
         load_ahead(run, request.workers, request.cells_on)
         load_packages(study)
     return study, run

@@ -46,6 +46,19 @@ def test_a_table_comes_with_verdicts_and_is_kept(tmp_path: Path, capsys: pytest.
     assert "is another study; give another --output" in capsys.readouterr().err
 
 
+def test_a_table_without_its_data_is_refused_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("RAYSIM_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    base = {**TINY["base"], "workload.name": "fashion-mnist", "workload.path": "nowhere"}
+    monkeypatch.setattr(reproduce, "reproduction", lambda name: Reproduction(name, "9", {**TINY, "base": base}))
+    for words in ([], ["--gpus-per-client", "0.3"]):
+        assert reproduce.main(["tiny", "--scale", "kept", *words]) == 2
+        assert not [*tmp_path.iterdir()]
+    assert "FedAvg / seed 0: fashion-mnist is not to be had" in capsys.readouterr().err
+
+
 def test_without_a_table_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce.main([]) == 0
     assert all(f"\n{name} " in f"\n{capsys.readouterr().out}" for name in [*catalog.reproductions()][:1])

@@ -22,7 +22,7 @@ from raysim.studies.study_file import Study
 from tests.raysim.studies.test_side_by_side import LONG, Rounds, made, rows
 
 
-def computed(study: Study, asked: Callable[[], bool]) -> list[str]:
+def computed(study: Study, asked: Callable[[], bool]) -> dict[str, str]:
     """The study's cells on Ray; those that failed."""
     cells = list(study.cells())
     left = CellsLeft(cells, longest_first=True)
@@ -92,7 +92,7 @@ def test_cells_on_ray_leave_the_same_bytes_after_a_kill_too(tmp_path: Path, caps
             os.kill(killed[0], signal.SIGKILL)
         return False
 
-    assert computed(found, kill_once) == [] and killed
+    assert computed(found, kill_once) == {} and killed
     assert rows(tmp_path / "ray") == rows(tmp_path / "whole")
     assert f"{cell.name}: finished, accuracy 0." in capsys.readouterr().out
 
@@ -102,7 +102,7 @@ def test_cells_on_ray_leave_the_same_bytes_after_a_kill_too(tmp_path: Path, caps
 def test_cells_on_ray_stop_after_their_present_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = study_file.read(made(tmp_path, LONG))
     cell = next(found.cells())
-    assert computed(found, lambda: rounds_of(folder_of(cell)) > 6) == []
+    assert computed(found, lambda: rounds_of(folder_of(cell)) > 6) == {}
     assert f"{cell.name}: stopped, its last whole round is saved" in capsys.readouterr().out
     rounds = Rounds()
     assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")

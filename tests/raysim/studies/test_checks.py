@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from raysim import study
-from raysim.config.run_config import to_yaml
+from raysim.config.run_config import RunConfig, to_yaml
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
+from raysim.running import preflight
 from raysim.studies import cell_run, study_file
-from raysim.studies.checks import check_cell, check_measures
+from raysim.studies.checks import check_cell, check_data, check_measures
 from tests.raysim.small_study import HERE, TEXT, fake_run, keep, study_of
 
 
@@ -22,6 +23,44 @@ def test_a_cell_made_with_other_settings_is_not_mixed_in(small: Path, capsys: py
     message = capsys.readouterr().err
     assert "fedavg-seed0.csv was made with other settings" in message
     assert "schedule.rounds: 2 → 3" in message
+
+
+MISSING = TEXT.replace("base:", "base:\n  workload.name: fashion-mnist\n  workload.path: nowhere")
+
+
+@pytest.mark.parametrize("more", ["", "per_seed: [workload.limit]\n"])
+def test_data_that_is_missing_is_said_once_before_the_first_cell(
+    tmp_path: Path, more: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study of 70 cells started them all, and printed the same sentence 140 times."""
+    monkeypatch.delenv("RAYSIM_DATA", raising=False)
+    looked, look = list[int](), preflight.check_data
+
+    def noted(config: RunConfig) -> object:
+        looked.append(config.seed)
+        return look(config)
+
+    monkeypatch.setattr(preflight, "check_data", noted)
+    path = tmp_path / "small.yaml"
+    path.write_text(MISSING + more, encoding="utf-8")
+    assert study.main([str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "MLP / FedAvg / seed 0: fashion-mnist is not to be had from nowhere" in said
+    assert [*tmp_path.iterdir()] == [path] and looked == [0]
+    path.write_text(TEXT + more, encoding="utf-8")
+    check_data(list(study_file.read(path).cells()))
+    assert looked == [0, 0]  # once for all six cells, also where the limit is each one's seed
+    path.write_text(TEXT.replace("seeds: [5]", "seeds: [5], workload.clients: 2"), encoding="utf-8")
+    check_data(list(study_file.read(path).cells()))
+    assert looked == [0, 0, 0, 5]
+
+
+def test_a_grid_without_its_data_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAYSIM_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    words = ["--grid", "method=fedavg,fedprox", "--output", "new/grid"]
+    assert study.main([*words, "--workload", "fashion-mnist", "--path", "nowhere"]) == 2
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_cell_kept_with_an_earlier_name_of_an_option_is_still_the_same(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from raysim import study
 from raysim.config.run_config import RunConfig
 from raysim.driver.outcome import Outcome
-from raysim.studies import cell_run, study_file
+from raysim.studies import cell_run, failures, study_file
 from raysim.studies.cell_run import End
 from raysim.workloads.errors import WorkloadError
 from tests.raysim.small_study import HERE, TEXT, keep
@@ -69,6 +69,30 @@ def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
     assert "failed" not in (small.parent / "page.md").read_text(encoding="utf-8")
 
 
+def test_many_cells_that_fail_alike_are_told_once(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six cells gave the same long sentence twelve times, and a seventh could not be seen among them."""
+    small.write_text(TEXT.replace("rows:", "rows:\n  Other: {method.name: local}"), encoding="utf-8")
+
+    def fake(cell: study_file.Cell, *rest: object) -> End:
+        reason = "it diverged" if cell.row == "Other" and cell.seed else "no memory"
+        cell_run.keep_failure(cell, reason)
+        return End("failed", reason)
+
+    monkeypatch.setattr(cell_run, "run_cell", fake)
+    assert study.main([str(small), *HERE]) == 1
+    said = capsys.readouterr().err
+    assert said.count("no memory") == 2 and said.count("it diverged") == 2
+    assert "\nMLP / FedAvg / seed 0: it failed for the same reason as MLP / Other / seed 0\n" in said
+    assert "\n7 cells (MLP / Other / seed 0, MLP / FedAvg / seed 0, MLP / Strong prox / seed 0, …): no memory\n" in said
+    assert "\nMLP / Other / seed 1, Logistic / Other / seed 5: it diverged\n" in said
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    row = "| 7 cells: MLP / Other, MLP / FedAvg, MLP / Strong prox, … | 0, 1, 5 | 1 | no memory |"
+    assert row in page and "| MLP / Other | 1 | 1 | it diverged |\n| Logistic / Other | 5 | 1 | it diverged |" in page
+    assert len(failures.failures(study_file.read(small))) == 9
+
+
 def test_a_cell_of_which_nothing_was_computed_failed_in_its_first_round(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,4 +102,5 @@ def test_a_cell_of_which_nothing_was_computed_failed_in_its_first_round(
     monkeypatch.setattr("raysim.running.open_run.prepare", refused)
     assert study.main([str(small), *HERE]) == 1
     page = (small.parent / "page.md").read_text(encoding="utf-8")
-    assert "| FedAvg | (0, 2 failed) |" in page and "| Logistic / Strong prox | 5 | 1 | no such file |" in page
+    places = "6 cells: MLP / FedAvg, MLP / Strong prox, Logistic / FedAvg, …"
+    assert "| FedAvg | (0, 2 failed) |" in page and f"| {places} | 0, 1, 5 | 1 | no such file |" in page
