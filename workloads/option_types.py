@@ -26,6 +26,10 @@ ShareBelowOne = Annotated[float, Ge(0), Lt(1)]
 OpenShare = Annotated[float, Gt(0), Lt(1)]
 
 
+ALLOW_DOWNLOAD = "--download true with a network connection (in a study's file workload.download: true, with --trust)"
+"""How to ask for a download, in messages."""
+
+
 @dataclass(frozen=True)
 class Help:
     """The meaning of an option, for ``--help``.

@@ -129,5 +129,5 @@ class Ogb:
                 return SetFiles(self.set, folder / name, "{}.csv.gz", empty_lines=True)
         raise WorkloadError(
             f"{self.set}: there is no folder {name}/raw in {' or '.join(map(str, folders))}. Fetch the set from {PAGE} "
-            f"or with the package ogb, unpack it as {name}, and set data to the folder that has it"
+            f"or with the package ogb, unpack it as {name}, and give --path FOLDER, the folder that has it"
         )

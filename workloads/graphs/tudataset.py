@@ -19,7 +19,15 @@ from raysim.workloads.graphs.graph_set import Graphs, Integers, without_nodes
 from raysim.workloads.graphs.spectra import Laplacian
 from raysim.workloads.graphs.stratified_split import folded, published, stratified
 from raysim.workloads.graphs.transforms import TransformOption, built, parsed, transformed
-from raysim.workloads.option_types import Help, NonNegativeInt, OnlyWith, OpenShare, PositiveInt, ShareBelowOne
+from raysim.workloads.option_types import (
+    ALLOW_DOWNLOAD,
+    Help,
+    NonNegativeInt,
+    OnlyWith,
+    OpenShare,
+    PositiveInt,
+    ShareBelowOne,
+)
 
 if TYPE_CHECKING:
     from raysim.workloads.graphs.set_files import SetFiles
@@ -166,8 +174,8 @@ class TuDataset:
         if missing and not self.download:
             raise WorkloadError(
                 f"{self.name}: no files of {', '.join(missing)} in {' or '.join(map(str, folders))}. Put "
-                f"{', '.join(f'{name}.zip' for name in missing)} from {tu_reader.PAGE} there, set data to the folder "
-                "that has them, or set download=true with a network connection"
+                f"{', '.join(f'{name}.zip' for name in missing)} from {tu_reader.PAGE} there, or give --path "
+                f"FOLDER, the folder that has them, or {ALLOW_DOWNLOAD}"
             )
         return not missing
 

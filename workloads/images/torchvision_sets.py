@@ -15,7 +15,7 @@ from raysim.workloads.images.augmentation import AUGMENT, Augment
 from raysim.workloads.images.image_set import Array, ImageSet, image_set, read_npz
 from raysim.workloads.images.image_workload import ImageOptions
 from raysim.workloads.images.npz import images_folder
-from raysim.workloads.option_types import Help
+from raysim.workloads.option_types import ALLOW_DOWNLOAD, Help
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class TorchvisionOptions(ImageOptions):
     """Folder of torchvision's files, below ``path``."""
     superclasses: ClassVar[tuple[int, ...]] = ()
     """Superclass of each class, where there are any."""
+    fetched: ClassVar[bool] = True
+    """Whether ``python -m raysim.data fetch`` knows it (raysim/workloads/data_sets/catalog.py)."""
     torchvision_name: ClassVar[str]
     """Its class in ``torchvision.datasets``."""
 
@@ -79,10 +81,11 @@ class TorchvisionOptions(ImageOptions):
         what = "cannot be downloaded into" if self.download else "is not to be had from"
         reason = " ".join(error.split())
         where = images_folder() or "$RAYSIM_DATA/images (RAYSIM_DATA is not set)"
+        fetch = f", as python -m raysim.data fetch {self.name} does" if self.fetched else ""
         return (
             f"{self.name} {what} {root}: {reason} (torchvision refuses files with a wrong checksum). Three ways: "
-            f"put {self.name}.npz into {where}; set path to a folder with torchvision's files, all of them whole; "
-            "set download=true with a network connection"
+            f"put {self.name}.npz into {where}{fetch}; --path FOLDER with torchvision's files, all of them whole; "
+            f"{ALLOW_DOWNLOAD}"
         )
 
 
@@ -105,6 +108,7 @@ class Cifar10Full(Cifar10):
     """CIFAR-10 as ``cifar10``, from cifar10-full.npz: where cifar10.npz is a part, both may lie in one folder."""
 
     name: ClassVar[str] = "cifar10-full"
+    fetched: ClassVar[bool] = False
 
 
 CIFAR100 = {

@@ -115,7 +115,12 @@ def test_what_does_not_fit_is_named(tmp_path: Path, part: str, text: str, messag
         ({}, "split/scaffold/test", "2\n", "split/scaffold does not have each of"),
         ({}, "split/scaffold/test", "", "split/scaffold does not have each of"),
         ({"clients": 2}, "", "", "its 3 graphs cannot be cut over clients = 2 .*; set clients to at most 1"),
-        ({"set": "ogbg-other"}, "", "", "ogbg-other: there is no folder ogbg_other/raw in"),
+        (
+            {"set": "ogbg-other"},
+            "",
+            "",
+            "ogbg-other: there is no folder ogbg_other/raw in .*, unpack it as ogbg_other, and give --path FOLDER",
+        ),
     ],
 )
 def test_a_sketch_tells_what_cannot_be(

@@ -16,8 +16,17 @@ import numpy as np
 import pytest
 from torchvision import datasets
 
+from raysim.config.command_line import parse
+from raysim.workloads.data_sets.catalog import BY_NAME
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.images.torchvision_sets import Cifar10, Cifar10Full, Cifar100, FashionMnist, Mnist
+from raysim.workloads.images.torchvision_sets import (
+    Cifar10,
+    Cifar10Full,
+    Cifar100,
+    FashionMnist,
+    Mnist,
+    TorchvisionOptions,
+)
 from tests.http_server import served
 from tests.workloads.conftest import Stream
 
@@ -99,10 +108,31 @@ def test_server_without_the_file(server: tuple[str, Path, list[str]], mnist: Mni
 
 
 def test_nothing_is_fetched_unless_asked(server: tuple[str, Path, list[str]], mnist: Mnist, stream: Stream) -> None:
-    message = r"mnist\.npz into \$RAYSIM_DATA/images .*is not set.*set path to a folder.*set download=true"
+    message = (
+        r"mnist\.npz into \$RAYSIM_DATA/images \(RAYSIM_DATA is not set\), as python -m raysim\.data fetch mnist does; "
+        r"--path FOLDER with .*; --download true with a network connection \(in a study's file workload\.download: true"
+    )
     with pytest.raises(WorkloadError, match=message):
         replace(mnist, download=False).load(stream)
     assert server[2] == []
+    with pytest.raises(
+        WorkloadError, match=r"put cifar10-full\.npz into [^;]*is not set\); --path"
+    ):  # no set of fetch's
+        Cifar10Full(path=mnist.path).load(stream)
+
+
+@pytest.mark.parametrize("options", [Cifar10, Cifar10Full, Cifar100, FashionMnist, Mnist])
+def test_a_set_says_whether_it_can_be_fetched(options: type[TorchvisionOptions]) -> None:
+    assert options.fetched == bool(options.name in BY_NAME and BY_NAME[options.name].files)
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [("fashion-mnist", "--path x --download true"), ("tudataset", "--path x --download true"), ("ogb", "--path x")],
+)
+def test_what_messages_on_missing_data_advise_can_be_typed(workload: str, words: str) -> None:
+    config: Any = parse(["--workload", workload, *words.split()]).config
+    assert config.workload.path == "x" and getattr(config.workload, "download", True)
 
 
 def test_truncated_files_on_disk(mnist: Mnist, tmp_path: Path, stream: Stream) -> None:
