@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,10 @@ from raysim.workloads.errors import WorkloadError, reason_of
 from raysim.workloads.federated_data import Federation, objective_of
 from raysim.workloads.given.labels import as_classes, check_one_hot
 from raysim.workloads.objective import Kind, Objective
+
+OF_TYPES = "Numbers with a fraction come as float32 and all others as int64: convert x, or the model"
+TYPES = re.compile(r"dtype|(scalar|[Ii]nput|weight|bias|output) types?\b|not implemented for '")
+"""Words of torch's errors on tensors of the wrong type of numbers."""
 
 
 def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | None) -> tuple[Kind, int]:
@@ -28,9 +33,10 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
     """
     batch = next(iter(federation.client(0, "cpu").train.batches(2)))
     what = f"x of {str(batch.x.dtype).removeprefix('torch.')} {tuple(batch.x.shape)}"
-    advice = "Numbers with a fraction come as float32 and all others as int64: convert x, or the model"
+    sizes = "".join(f", {size}" for size in batch.x.shape[1:])
+    advice = f"A batch of x has the shape (B{sizes}): make the model's first layer take that, or reshape x"
     with torch.inference_mode():
-        outputs, shape = _shown(module, batch.x, f"inputs ({what})", advice)
+        outputs, shape = _shown(module, batch.x, f"inputs ({what})", advice, OF_TYPES)
         kind = task or _kind(federation, shape)
         count = int(shape[-1]) if isinstance(shape, tuple) and len(shape) > 1 else 1
         objective = Objective(kind, federation.objective.loss, federation.objective.metrics)
@@ -76,13 +82,22 @@ def fitted_graphs(federation: Federation, module: torch.nn.Module) -> int:
     return needed if objective.kind == "regression" else int(shape[1])
 
 
-def _shown(module: torch.nn.Module, x: object, what: str, advice: str) -> tuple[Any, tuple[int, ...] | str]:
-    """A model's outputs for ``x``, in evaluation mode, and their shape, or the name of their type if they have none."""
+def _shown(
+    module: torch.nn.Module, x: object, what: str, advice: str, of_types: str = ""
+) -> tuple[Any, tuple[int, ...] | str]:
+    """A model's outputs for ``x``, in evaluation mode, and their shape, or the name of their type if they have none.
+
+    Args:
+        advice: what to do if it cannot take ``x``.
+        of_types: the same if torch's error speaks of types of numbers.
+    """
     module.eval()
     try:
         outputs: Any = module(x)
     except (Exception, SystemExit) as error:  # of a user's own module
-        raise WorkloadError(f"the model cannot take the clients' {what}: {_reason(error)}. {advice}") from error
+        reason = _reason(error)
+        advice = of_types if of_types and TYPES.search(reason) else advice
+        raise WorkloadError(f"the model cannot take the clients' {what}: {reason}. {advice}") from error
     return outputs, tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
 
 

@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 
 import raysim
 from raysim.errors import ConfigError, RaysimError
+from raysim.workloads.given import fit
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
 
 X, Y = samples(12)
@@ -119,11 +120,12 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "no clients": (lambda: {"clients": []}, r"clients: there is none"),
     "inputs that the model cannot take": (
         lambda: {"clients": [(X[:, :2], Y)], "test": None},
-        r"the model cannot take the clients' inputs \(x of float32 \(2, 2\)\): RuntimeError",
+        r"the model cannot take the clients' inputs \(x of float32 \(2, 2\)\): RuntimeError: .*multiplied \(2x2 and "
+        r"4x\d+\)\. A batch of x has the shape \(B, 2\): make the model's first layer take that, or reshape x$",
     ),
     "whole numbers for a model of fractions": (
         lambda: {"clients": [(X.astype(np.uint8), Y)], "test": None},
-        r"the model cannot take the clients' inputs \(x of int64 \(2, 4\)\)",
+        r"the model cannot take the clients' inputs \(x of int64 \(2, 4\)\): .* convert x, or the model$",
     ),
     "a class for each sample, said to be sequences": (
         lambda: {"task": "sequences"},
@@ -272,3 +274,20 @@ def test_one_hot_labels_are_taken_where_a_task_or_a_loss_is_given(more: Any, tmp
     clients = [(X, np.eye(3, dtype=np.float32)[Y])] * 2
     found = raysim.run("fedavg", model=seeded(), clients=clients, **quick(tmp_path), **more)
     assert len(found.rounds) == QUICK["rounds"]
+
+
+@pytest.mark.parametrize(
+    ("module", "wrong_type", "wrong_shape"),
+    [
+        (torch.nn.Conv2d(3, 2, 3), torch.zeros(2, 3, 8, 8, dtype=torch.int64), torch.zeros(2, 8)),
+        (torch.nn.Embedding(5, 2), torch.zeros(2, 8), torch.full((2, 8), 7)),
+        (torch.nn.LSTM(8, 4), torch.zeros(2, 3, 8, dtype=torch.int64), torch.zeros(2, 3, 4)),
+        (torch.nn.Softmax(1), torch.zeros(2, 8, dtype=torch.int64), torch.zeros(2)),
+    ],
+)
+def test_the_advice_goes_by_what_torch_says(
+    module: torch.nn.Module, wrong_type: torch.Tensor, wrong_shape: torch.Tensor
+) -> None:
+    for x, advice in ((wrong_type, "convert"), (wrong_shape, "reshape")):
+        with pytest.raises(RaysimError, match=advice):
+            fit._shown(module, x, "inputs", "reshape", "convert")
