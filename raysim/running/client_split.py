@@ -15,6 +15,11 @@ from raysim.leaving import staying
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+PARTITIONS = (
+    *("auto", "iid", "dirichlet", "equal_dirichlet", "shards", "pathological"),
+    *("quantity", "lognormal", "sites"),
+)
+"""Partitions of given data, which has no superclasses and no feature to sort by, and whose clients share no samples."""
 _OF_RUNS = ("local_test", "test_share", "validation_share", "view_samples")
 """Options of a split that a run has for itself, or that only clients without arrays of their own have."""
 
@@ -35,7 +40,8 @@ def split(
         data: a pair (x, y) of arrays or tensors, x also a list of texts, a torch Dataset of such pairs, or graphs: a
             data set or a list of PyTorch Geometric's ``Data``, labeled, of which every client gets a list.
         clients: number of clients.
-        partition: iid, dirichlet, shards, pathological, quantity, lognormal or sites (docs/data.md).
+        partition: iid, dirichlet, equal_dirichlet, shards, pathological, quantity, lognormal, sites (docs/data.md), or
+            auto: sites where these are given, else dirichlet.
         seed: of the split, which is the same in every run with it.
         sites: the client of each sample, by name; then ``partition`` and ``clients`` need not be given.
         options: alpha, sigma, classes_per_client, min_samples, …, as the command line has them.
@@ -58,6 +64,11 @@ def split(
 
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"split.seed: {seed!r} is not allowed. Allowed: a whole number ≥ 0; default 0.")
+    if sites is None and partition not in PARTITIONS:
+        raise ConfigError(
+            f"split.partition: {partition!r} is not allowed.{did_you_mean(str(partition), PARTITIONS)} "
+            f"Allowed: {' | '.join(PARTITIONS)}; default dirichlet."
+        )
     known = {path.partition(".")[2]: option for path, option in options_of_class("split", SplitOptions).items()}
     known = {name: option for name, option in known.items() if name not in _OF_RUNS}
     values: dict[str, Any] = {}
@@ -67,8 +78,6 @@ def split(
             listing = ", ".join(["seed", "sites", *known])
             raise ConfigError(f"split: unknown option {name}.{did_you_mean(name, known)} Options of split: {listing}.")
         values[name] = known[name].convert(value)
-    if values["partition"] == "views":
-        raise ConfigError("split: partition views is for --workload data sets only. Take iid or dirichlet.")
     with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them
         graphs = hold_graphs(data)
         x, y = (np.zeros(0), labels_of(data)) if graphs else read(data, "data")
@@ -89,7 +98,7 @@ def split(
     found = SplitOptions(local_test="global", **values).split(
         described, lambda purpose: seeds.numpy_generator(seed, f"split {purpose}")
     )
-    assert isinstance(found.train, Partition), "views were refused"
+    assert isinstance(found.train, Partition), "views are none of PARTITIONS"
     if graphs:
         parts = [[data[index] for index in found.train.of(client).tolist()] for client in range(found.train.clients)]
         return dict(zip(found.client_names.tolist(), parts, strict=True)) if named is not None else parts

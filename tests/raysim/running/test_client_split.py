@@ -1,14 +1,20 @@
 from __future__ import annotations
 
-from typing import Any
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 
 import raysim
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, RaysimError
+from raysim.running import client_split
+from raysim.running.client_split import PARTITIONS
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.splits.split_options import PartitionName
 from tests.own_data import Items, samples
 
 
@@ -36,7 +42,14 @@ def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
         ({"alpa": 0.1}, "split: unknown option alpa. Did you mean alpha"),
         ({"alpha": -1}, "split.alpha: -1 is not allowed"),
         ({"partition": "dirichle"}, "split.partition: 'dirichle' is not allowed. Did you mean dirichlet"),
-        ({"partition": "views"}, "views"),
+        *(
+            (
+                {"partition": name},
+                rf"split.partition: '{name}' is not allowed\..* Allowed: auto \| iid \| .* \| lognormal \| sites; def",
+            )
+            for name in ("views", "pachinko", "quantile")
+        ),
+        ({"partition": 3}, "split.partition: 3 is not allowed. Allowed: auto"),
         ({"clients": 100}, "100 clients are more than the 90 training samples"),
         ({"sites": ["a", "b"]}, "give one name for each sample"),
         ({"sites": [None] * 90}, "sites: the key None is no name"),
@@ -72,3 +85,20 @@ def test_a_graph_with_labeled_nodes_is_refused_with_what_to_use_instead() -> Non
     for given in (graph, [graph]):
         with pytest.raises(WorkloadError, match=r"data: it is one graph.*workload='nodes' with path=FILE\.npz"):
             raysim.split(given, clients=1)
+
+
+def test_the_partitions_that_are_named_are_those_that_cut() -> None:
+    """By the error, by the page, and by what each does, of all that the command line knows."""
+    rng = np.random.default_rng(0)
+    data, works = (rng.normal(size=(400, 4)), rng.integers(0, 3, 400)), list[str]()
+    for name in get_args(PartitionName):
+        with suppress(RaysimError):
+            more: dict[str, Any] = {"sites": ["a", "b"] * 200} if name == "sites" else {}
+            assert len(raysim.split(data, clients=4, partition=name, **more)) == (2 if more else 4)
+            works.append(name)
+    assert works == [*PARTITIONS]
+    page = (Path(__file__).parents[3] / "docs/own-data.md").read_text(encoding="utf-8")
+    listed = page.partition("seed=0)` knows ")[2].partition(" of the")[0]
+    assert re.findall(r"`(\w+)`", listed) == works
+    words = (client_split.split.__doc__ or "").partition("partition: ")[2].partition("seed: ")[0]
+    assert all(name in words for name in works)
