@@ -24,7 +24,7 @@ _COMMANDS = {
     "--config FILE": "YAML file with options; several are allowed, later ones win, the command line wins over all; "
     "the config.yaml of a run folder is one",
     "--resume FOLDER": "go on with the run in this folder",
-    "--trust FOLDER": "import code (package.module:Class), join the Ray cluster and download the data that "
+    "--trust FOLDER": "import code (package.module:Class), join the Ray cluster, download data and write where "
     "configuration files in FOLDER name; without it only what is also given on the command line",
     "--print-config": "print the complete config as YAML and stop",
     "--list": "list methods, workloads and models and stop",

@@ -101,7 +101,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="import code (package.module:Class), join the Ray cluster and download the data that a study file in "
+        help="import code (package.module:Class), join the Ray cluster, download data and write where a study file in "
         "FOLDER names",
     )
     parser.add_argument("--grid", action="append", default=[], metavar="OPTION=A,B", help="an option and its values")
