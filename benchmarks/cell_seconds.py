@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 import raysim.studies.loaded  # noqa: F401 - so that no cell's time is that of imports
+from raysim.studies import failures
 from raysim.studies.board import Board
 from raysim.studies.cell_run import End, proof_of
 from raysim.studies.cells_left import CellsLeft
@@ -51,7 +52,8 @@ def computed(cells: Iterable[Cell], note: Note) -> list[str]:
     """Compute cells in this process; a sentence for each that failed."""
     left = CellsLeft([*cells], longest_first=False)
     with Timed(left, note) as board:
-        return one_after_another(left, board, lambda: False, lambda: None)
+        failed = one_after_another(left, board, lambda: False, lambda: None)
+    return failures.sentences(failed)
 
 
 def again(cells: Iterable[Cell], note: Note) -> list[str]:
