@@ -79,9 +79,8 @@ def place(engine: Engine, nodes: Sequence[Mapping[str, float]], useful: int) -> 
                 f"wait for ever. Lower {option}" + (" (0 trains on the CPU)" if kind == "GPU" else "")
             )
     cores = max(1, int(sum(node.get("CPU", 1.0) for node in nodes)))
-    most = (
-        room(nodes, wanted) if wanted else max(engine.actors, cores)
-    )  # what reserves nothing still needs a core to run on
+    # An actor that reserves nothing still needs a core to run on.
+    most = room(nodes, wanted) if wanted else max(engine.actors, cores)
     if engine.actors > most or most == 0:
         has = " and ".join(f"{sum(node.get(kind, 0.0) for node in nodes):g} {kind}" for kind in wanted)
         takes = " and ".join(f"{needed:g} {kind}" for kind, needed in wanted.items())

@@ -70,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _judged(options: argparse.Namespace) -> Answer:
     config = read_config(options.folder, options)
     if config.engine.portable:
-        portable.start_again()
-        portable.check()
+        portable.ensure()
     if options.cpu:
         config = with_sections(config, engine=replace(config.engine, gpus_per_client=0.0))
     number, found = evaluate_again(config, options.folder)

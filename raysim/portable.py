@@ -43,6 +43,12 @@ def start_again() -> None:
         os.execve(sys.executable, sys.orig_argv, {**os.environ, **VARIABLES})
 
 
+def ensure() -> None:
+    """Begin this command again with the variables set, unless they are, and :func:`check` what no command can."""
+    start_again()
+    check()
+
+
 def check() -> None:
     """Check that this process computes so.
 

@@ -92,9 +92,8 @@ def _power(count: int, effect: float, resampled: float) -> float:
     from scipy.stats import nct, t
 
     limit = t.ppf(1 - ALPHA / 2, count - 1)
-    return float(
-        nct.sf(limit, count - 1, effect / math.sqrt(1 / count + resampled))
-    )  # the other tail adds nothing at this power
+    # The other tail adds nothing at this power.
+    return float(nct.sf(limit, count - 1, effect / math.sqrt(1 / count + resampled)))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:

@@ -33,8 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _searched(argv: Sequence[str] | None) -> Answer:
     request = command.read(argv, (__doc__ or "").split("\n\n")[0])
     if request.config.engine.portable:
-        portable.start_again()
-        portable.check()
+        portable.ensure()
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():

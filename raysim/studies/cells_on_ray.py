@@ -52,9 +52,9 @@ class CellsOnRay(SideBySide):
 
     def _has_room(self, cell: Cell) -> bool:
         engine = cell.config().engine
-        if not self._sent:
-            self._tasks.check(cell.name, engine.threads, engine.gpus_per_client)
         room = self._tasks.room(engine.threads, engine.gpus_per_client)
+        if not (room or self._sent):  # it would wait for ever
+            self._tasks.check(cell.name, engine.threads, engine.gpus_per_client)
         return len(self._sent) < (room if self._workers is None else min(room, self._workers))
 
     def _begin(self, cell: Cell) -> None:

@@ -73,7 +73,10 @@ def _as_ray_tasks(
 
     left = CellsLeft(cells, longest_first=True)
     with LongTasks(cells[0].config()) as tasks, Board(left, workers or tasks.cores()) as board:
-        for cell in cells:  # one that can never be computed is said before hours of others
+        first = dict[tuple[float, float], str]()
+        for cell in cells:
             engine = cell.config().engine
-            tasks.check(cell.name, engine.threads, engine.gpus_per_client)
+            first.setdefault((engine.threads, engine.gpus_per_client), cell.name)
+        for wanted, name in first.items():  # one that can never be computed is said before hours of others
+            tasks.check(name, *wanted)
         return CellsOnRay(left, workers, board, tasks, cells[0].path.parent).run(asked, cell_ended)

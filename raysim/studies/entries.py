@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,10 +123,11 @@ def place_in(info: ValidationInfo, path: str, suffix: str = "") -> Path:
     return place(context.file, path, suffix, trusted=context.trusted)
 
 
-def _picture_place(path: object, info: ValidationInfo) -> Path:
+def file_place(suffix: str, path: object, info: ValidationInfo) -> Path:
+    """The place of a file with this ending, ``.png`` say."""
     if not isinstance(path, str):
         raise ValueError(f"{path!r} is not allowed. Allowed: text.")
-    return place_in(info, path, ".png")
+    return place_in(info, path, suffix)
 
 
 def _picture_file(path: object, info: ValidationInfo) -> Path:
@@ -139,7 +141,7 @@ Options = Annotated[dict[str, Any], BeforeValidator(or_empty), AfterValidator(fl
 Seeds = Annotated[list[NonNegativeInt], Field(min_length=1), AfterValidator(_distinct)]
 Measured = Annotated[InstanceOf[Measure], BeforeValidator(read_measure)]
 """The name of a measure, read as what it names."""
-Png = Annotated[Path, BeforeValidator(_picture_place)]
+Png = Annotated[Path, BeforeValidator(partial(file_place, ".png"))]
 """The path of a picture, counted from the study file's folder."""
 PictureFile = Annotated[Path, BeforeValidator(_picture_file)]
 """The same of one that may be a drawing too."""

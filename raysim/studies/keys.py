@@ -27,9 +27,9 @@ from raysim.studies.entries import (
     Seeds,
     Text,
     context_of,
+    file_place,
     flat_options,
     or_empty,
-    place_in,
     read_measure,
 )
 from raysim.studies.pictures import HeatMap, Picture
@@ -121,14 +121,8 @@ class Choose(Entry):
     measure: Measured
 
 
-def _file_place(suffix: str, path: object, info: ValidationInfo) -> Path:
-    if not isinstance(path, str):
-        raise ValueError(f"{path!r} is not allowed. Allowed: text.")
-    return place_in(info, path, suffix)
-
-
-Latex = Annotated[Path, BeforeValidator(partial(_file_place, ".tex"))]
-Csv = Annotated[Path, BeforeValidator(partial(_file_place, ".csv"))]
+Latex = Annotated[Path, BeforeValidator(partial(file_place, ".tex"))]
+Csv = Annotated[Path, BeforeValidator(partial(file_place, ".csv"))]
 
 
 class Reproduces(Entry):

@@ -84,8 +84,7 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     missing = [cell for cell in cells if not cell.path.exists()]
     asked = _asked(request, study, missing)
     if not request.table_only and any(cell.config().engine.portable for cell in asked):
-        portable.start_again()
-        portable.check()
+        portable.ensure()
     lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
     print(printable(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}"), flush=True)
     place_of_table(study)

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from raysim.method import Vector
 
 
-DIGITS = 9
-"""Digits behind the point of a share of a cohort before it is rounded up: 1.1 · 100 is 110, and not 111."""
-
-
 class Moment(NamedTuple):
     """The server's view of a run between two of its steps."""
 
@@ -46,7 +42,6 @@ class TimingRule(ABC):
     """Whether a cohort is sampled at once and the next one after the step; else clients begin as others end."""
     waits_for_all: ClassVar[bool] = False
     """Whether each step has the updates of its whole cohort, but for clients that are lost."""
-
     draws_ties: ClassVar[bool] = False
     """Whether chance decides which of several updates comes first that arrive at the same virtual second, and not the
     clients' numbers: where only the first ones count, clients with high numbers would never be among them."""

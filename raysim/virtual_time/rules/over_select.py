@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raysim.virtual_time.rules._rule import DIGITS, CutShort, Moment
+from raysim.virtual_time.rules._rule import CutShort, Moment
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class OverSelect(CutShort):
 
     def begins(self, cohort: int, flying: int) -> int:
         """More than in a usual round, rounded up."""
-        return math.ceil(round(self.over_select * cohort, DIGITS))
+        return math.ceil(self.over_select * cohort - 1e-9)  # 1.1 · 100 is 110, and not 111
 
     def enough(self, now: Moment, opened: float) -> bool:
         """With the updates of a usual round."""

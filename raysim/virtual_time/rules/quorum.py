@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raysim.virtual_time.rules._rule import DIGITS, CutShort, Moment
+from raysim.virtual_time.rules._rule import CutShort, Moment
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Quorum(CutShort):
 
     def updates(self, cohort: int) -> int:
         """The share, rounded up."""
-        return math.ceil(round(self.quorum * cohort, DIGITS))
+        return math.ceil(self.quorum * cohort - 1e-9)  # 0.55 · 100 is 55, and not 56
 
 
 KIND = Quorum

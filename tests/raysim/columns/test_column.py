@@ -97,7 +97,7 @@ def test_every_entry_is_sound() -> None:
 
 
 def test_of_the_engines_columns_methods_may_report_those_that_it_leaves_to_them() -> None:
-    """What training gives, a method's own weights, and what wrappers tell; else only columns of a method's own."""
+    """A method may report its own columns, those of training, its weights, and those of wrappers; no others."""
     left = {name for name in (*COLUMNS, *CLIENT_COLUMNS) if columns.may_be_reported(name)}
     wrappers = {"malicious", "clip_bound", "epsilon", "noise_multiplier", "neighbors"}
     assert left == {"steps", "train_loss", "weight"} | wrappers

@@ -1,4 +1,4 @@
-"""What a method's functions return or report and nobody can use: one sentence that names the part, no traceback."""
+"""Returns and reports of a method that cannot be used are told in a sentence that names the part, not a traceback."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_a_graph_with_labeled_nodes_is_refused_with_what_to_use_instead() -> Non
 
 
 def test_the_partitions_that_are_named_are_those_that_cut() -> None:
-    """By the error, by the page, and by what each does, of all that the command line knows."""
+    """The error, the page and what each does agree, of all partitions that the command line knows."""
     rng = np.random.default_rng(0)
     data, works = (rng.normal(size=(400, 4)), rng.integers(0, 3, 400)), list[str]()
     for name in get_args(PartitionName):
