@@ -92,6 +92,13 @@ def test_chance_decides_among_clients_that_are_equally_fast(options: dict[str, A
     assert counts.min() > 0.8 * counts.mean() and counts.max() < 1.2 * counts.mean()
 
 
+def test_a_round_that_is_opened_again_waits_for_its_own_clients_alone() -> None:
+    """With client 1 alone the deadline passes, and its task is canceled; with client 0 the round is over at once."""
+    found = steps(fleet([1.0, 9.0]), 20, Schedule(sampling_rate=0.5), mode="deadline", deadline=3.0)
+    assert any(step.canceled for step in found)
+    assert all(step.time == step.arrivals[-1].end for step in found)
+
+
 def test_shares_of_a_cohort_are_rounded_up_without_slips() -> None:
     """1.1 · 100 and 0.55 · 100 are a little more than 110 and 55 in floating point."""
     assert Timing(mode="over-select", over_select=1.1).rule.begins(100, 0) == 110

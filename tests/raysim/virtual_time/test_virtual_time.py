@@ -65,6 +65,17 @@ def test_equal_devices_and_a_buffer_for_all_are_rounds_bit_for_bit(
         assert fingerprint(rounds.folder)[part] == fingerprint(timed.folder)[part]
 
 
+@pytest.mark.parametrize("mode", ["buffered", "carry"])
+def test_batch_norm_trains_with_stale_updates(tmp_path: Path, mode: str) -> None:
+    """A sum of stale falls of a running variance made it negative, and the loss NaN in the third round."""
+    options: dict[str, Any] = {"model__name": "mobilenet", "model__width": 0.25, "schedule__rounds": 3}
+    options |= {"workload__clients": 12, "workload__limit": 400, "evaluation__every": 1}
+    if mode == "buffered":
+        options |= {"timing__buffer": 2, "timing__concurrency": 8}
+    result = run(config(tmp_path / "run", mode, **options))
+    assert np.isfinite(result.rounds["loss"]).all() and result.rounds["staleness"].max() > 0
+
+
 def test_asynchronous_training_of_one_client_is_plain_training(tmp_path: Path) -> None:
     one: dict[str, Any] = {"workload__clients": 1, "workload__partition": "iid"}
     rounds = run(small_run(tmp_path / "rounds", BASE, **one))
