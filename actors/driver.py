@@ -16,11 +16,11 @@ import ray
 from raysim.actors.quick_import import garbage_collection_paused
 from raysim.actors.sending import send_modules_by_name
 from raysim.driver.outcome import Outcome, guarded
-from raysim.engine.observer import Forwarding, Several
+from raysim.engine.observer import COSTLY, Forwarding, Several
 from raysim.errors import ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from raysim.actors.early_actors import EarlyActors
     from raysim.config.run_config import RunConfig
@@ -34,14 +34,13 @@ class EventLog(Forwarding):
     two processes that talk about each would take their time from those that train.
 
     Args:
-        clients: whether anybody listens to ``clients_finished``.
+        heard: those of ``COSTLY`` that somebody listens to; of the others a long run has a million in vain.
     """
 
     _QUIET = "clients_done"
 
-    def __init__(self, clients: bool = True) -> None:
-        # The first two are in the metrics and the run folder's status, and a long run has a million of them.
-        self._not_kept = {"tasks_started", "chunk_returned"} | (set() if clients else {"clients_finished"})
+    def __init__(self, heard: Collection[str] = COSTLY) -> None:
+        self._not_kept = set(COSTLY).difference(heard)
         self._events: list[tuple[str, tuple[Any, ...]]] = []
         self._first = 0  # position of the first that is kept
         self._fetched = 0  # number of events that were handed out; they may not change any more
@@ -76,17 +75,17 @@ class DriverActor:
     Args:
         early: what client actors are started with (:class:`raysim.actors.early_actors.EarlyActors`).
         folder: its run folder, which exists.
-        clients: whether the launching process listens to ``clients_finished``.
+        heard: those of ``COSTLY`` that the launching process listens to.
     """
 
     _name = "driver"  # Ray also asks for it where __init__ could not be called
 
-    def __init__(self, early: tuple[Engine, int, Sequence[str]], folder: str, clients: bool = True) -> None:
+    def __init__(self, early: tuple[Engine, int, Sequence[str]], folder: str, heard: Collection[str] = COSTLY) -> None:
         self._early = early
         self._actors: EarlyActors | None = None
         self._folder = Path(folder)
         self._name = f"driver of {self._folder.name}"
-        self._events = EventLog(clients)
+        self._events = EventLog(heard)
         self._stop = threading.Event()
 
     @ray.method(concurrency_group="run")

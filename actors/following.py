@@ -69,7 +69,7 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
         started += 1
         options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
         observer.preparing("starting the driver", 0, 1)  # until it says itself what it does
-        driver = DriverActor.options(**options).remote(early, str(folder), observer.clients)  # type: ignore[attr-defined]
+        driver = DriverActor.options(**options).remote(early, str(folder), observer.heard)  # type: ignore[attr-defined]
         driver.begin.remote()
         outcome, identity = driver.run.remote(config), driver.process.remote()
         position, told, probed = 0, False, 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
@@ -24,7 +24,7 @@ from raysim.actors.shared_ray import Connection, Request
 from raysim.actors.side_processes import SideProcesses
 from raysim.actors.watch import Watch
 from raysim.driver.outcome import Outcome
-from raysim.engine.observer import Forwarding, hears_of_clients, step
+from raysim.engine.observer import Forwarding, heard_by, step
 from raysim.errors import ConfigError, PlacementError
 from raysim.storage.checkpoint import newest_first
 from raysim.storage.run_folder import RunFolder
@@ -43,12 +43,12 @@ class Relay(Forwarding):
     """Queues its calls until the thread that shows them fetches them.
 
     Args:
-        clients: whether who listens there wants ``clients_finished``.
+        heard: those of ``COSTLY`` that who listens there wants.
         side: Ray's processes that begin after the first clients are done.
     """
 
-    def __init__(self, clients: bool, side: SideProcesses | None) -> None:
-        self.clients = clients
+    def __init__(self, heard: Collection[str], side: SideProcesses | None) -> None:
+        self.heard = heard
         self._side = side
         self.calls: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
 
@@ -100,7 +100,7 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
     if kept is None and where == "local" and not shared_ray.is_connected():
         own = OwnRay(ForkServer(libraries_of_given()))
         side = None if verbose else SideProcesses(dashboard)
-    relay = Relay(hears_of_clients(observer), side)
+    relay = Relay(heard_by(observer), side)
     made: list[Connection] = [] if kept is None else [kept]
 
     def work() -> Outcome:

@@ -9,7 +9,7 @@ from raysim.actors.own_ray import OwnRay, processor_time, state
 
 STEP = 2.0
 """Seconds between two looks count up to this number: a launcher that was itself suspended could hear no heartbeat."""
-START = 180.0
+START = 300.0
 """Before the first sign of life (Ray starts, the driver's process starts) the limit is at least this many seconds."""
 BUSY = 10.0
 """A driver that uses the processor is not frozen: it may be silent this many times as long."""

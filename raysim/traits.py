@@ -31,7 +31,7 @@ class Sizes:
     shared: int
     """d, all shared entries."""
     private: int
-    """Entries that are not shared."""
+    """Entries that are not shared, but for statistics that ``training.batchnorm_statistics local`` keeps in place."""
     features: int
     """h, inputs of the model's ``head``; 0 without one."""
     classes: int

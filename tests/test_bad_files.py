@@ -58,7 +58,7 @@ KINDS: list[Kind] = [
     ("text", make.leaf_of([[0.5]], [1]), (), "that is not some characters"),
     ("text", make.leaf({"users": [], "user_data": {}}), (), "holds no samples"),
     ("huggingface", make.absent, (), "no folder"),
-    ("huggingface", make.absent, ("--repository=a/b",), "set download to true to have a/b put there"),
+    ("huggingface", make.absent, ("--repository=a/b",), "puts a/b there"),
     ("huggingface", make.text("folder/notes.md", "x"), (), "has no .parquet or .arrow files, and save_to_disk did not"),
     ("huggingface", make.changed("state.json", '{"_data_files": ['), (), "state.json cannot be read"),
     ("huggingface", make.changed("state.json", '{"_data_files": [{"filename": "../x"}]}'), (), "no files of rows"),

@@ -221,7 +221,8 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         small = {"engine.backend": "inline", "pictures": False}
         if isinstance(method, Mapping):
             return real(dict(method) | small | {"schedule.rounds": 1}, **options)
-        return real(method, **options | small | {"rounds": max(1, options.get("rounds", 20) // 20)})
+        given = {name: value for name, value in options.items() if name != "backend"}
+        return real(method, **given | small | {"rounds": max(1, options.get("rounds", 20) // 20)})
 
     monkeypatch.setattr(raysim, "run", run)
 

@@ -39,7 +39,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(TOLD))
     place = {"metadata": {"path": str(tmp_path)}}
-    client.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=place).execute()
+    client.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
     read: dict[str, Any] = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in shown), "the plot is shown"

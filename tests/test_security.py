@@ -265,7 +265,7 @@ def test_a_ray_that_is_started_here_keeps_to_this_machine_and_this_user(tmp_path
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     environment["HOME"] = str(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", STARTED], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", STARTED], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

@@ -135,7 +135,13 @@ class Worker:
         if state is not None:
             model.optimizer_states = dict(state.optimizer)
         own = None if state is None else state.method
+        pytree.make_read_only(own)  # a task that fails leaves it as it was
         update, after = self.method.train(model, self.data(task.client), message, own, task)
+        if own is None and after is not None:
+            raise TypeError(
+                f"train returned a {type(after).__name__} as the client's state, but init_client gave none, so that it "
+                "would be lost. Write init_client, which gives the first one"
+            )
         if state is None:
             return update, None
         private = model.take_private() if self._sharing.leaves_out else NOTHING

@@ -21,9 +21,10 @@ ABOUT = (
     "*confirmed*: the interval lies on the paper's side of zero, *but smaller (larger) here* if it leaves the paper's "
     "difference out; *refuted at this size*: it holds zero, or lies beyond it (*the other way round*), and leaves the "
     "paper's difference out, for the data, network and clients here; *N seeds would*: they find so large a "
-    f"difference with a power of {100 * POWER:g} %, at the spread seen here (*more samples*: no number of seeds does, "
-    "as they share theirs); *none*: the paper's two numbers are equal. The paper's difference is taken as printed, as "
-    "if it had no spread. No interval is corrected for the number of them."
+    f"difference with a power of {100 * POWER:g} %, at the spread seen here (*though N seeds would find it*: as many "
+    "have run; *more samples*: no number of seeds does, as they share theirs); *none*: the paper's two numbers are "
+    "equal. The paper's difference is taken as printed, as if it had no spread. No interval is corrected for the "
+    "number of them."
 )
 
 

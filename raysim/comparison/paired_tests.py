@@ -123,7 +123,7 @@ def marks(
     for column, measure in itertools.product(columns, measures):
         known = {row: values.get((row, column, measure.name), {}) for row in rows}
         there = {row: own for row, own in known.items() if own and all(map(math.isfinite, own.values()))}
-        if measure.best is None or len(there) < 2:
+        if not measure.best or len(there) < 2:
             continue
         sign = 1 if measure.best == "largest" else -1
         unbeaten = [row for row, own in there.items() if not any(_beats(other, own, sign) for other in there.values())]

@@ -83,12 +83,15 @@ def concluded(program: str, as_json: bool, find: Callable[[], Answer], interrupt
         found = Answer(code=STOPPED, error=interrupted)
     if found.error:
         complain(found.error, program)
-    if as_json:
-        told = {"error": found.error} if found.error else {}
-        if told or found.told is not None:
+    told = {"error": found.error} if found.error else {}
+    try:
+        if as_json and (told or found.told is not None):
             print_whole(json_text(told | dict(found.told or {})), output)
-    elif found.text:
-        print_whole(printable(found.text), output)
+        elif found.text and not as_json:
+            print_whole(printable(found.text), output)
+    except ConfigError as error:
+        complain(str(error), program)
+        return REFUSED
     return found.code
 
 
@@ -103,11 +106,19 @@ def told_of_options(invocation: Invocation, about: str) -> Answer:
 
 
 def print_whole(text: str, output: TextIO) -> None:
-    """Print; a reader that has seen enough, as ``| head`` has, is no error."""
+    """Print; a reader that has seen enough, as ``| head`` has, is no error.
+
+    Raises:
+        ConfigError: it cannot be written, to a disk that is full, say.
+    """
     try:
         print(text, file=output, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # else Python tries again when it ends
+        if not isinstance(error, BrokenPipeError):
+            raise ConfigError(
+                f"standard output cannot be written ({error.strerror}). Make room there, or send it elsewhere."
+            ) from error
 
 
 def _refuse(message: str) -> Never:

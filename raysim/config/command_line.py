@@ -145,28 +145,42 @@ def parse(argv: Sequence[str]) -> Invocation:
 
 
 def given_config(
-    data: Mapping[str, object],
+    *sources: Mapping[str, object],
     resume: str | Path | None = None,
     own: Classes = NO_CLASSES,
 ) -> RunConfig:
     """The config that plain settings make, nested or by their names, over those of the run that is to be resumed.
 
-    A name is that of the command line: a path, or an option's own name where only one section has it. ``own`` are
-    classes that were given as such.
+    A name is that of the command line: a path, or an option's own name where only one section has it.
+
+    Args:
+        sources: the later ones win, by whichever of its names each gives an option.
+        own: classes that were given as such.
 
     Raises:
-        ConfigError: one is unknown or not allowed, or the run's folder names code that ``data`` does not name.
+        ConfigError: an option is unknown or not allowed, or one source names it twice; or the run's folder names code
+            that no source names.
     """
-    given, layers = flatten(data), []
+    flat, layers = [flatten(source) for source in sources], []
     if resume is not None:
-        file = Path(resume) / CONFIG_NAME
+        file, given = Path(resume) / CONFIG_NAME, dict(itertools.chain(*(source.items() for source in flat)))
         layers.append(read_config_file(file, run_folder=True))
         check_names(layers[0], file, given | registry.names_of(own), advice="name it in the settings too")
         check_calls(layers[0], file, given_calls(given), advice="name it in the settings too")
-    if any("." not in name for name in given):
-        options = options_of(choose_classes([*layers, given], own)[0])
-        given = {full_name(name, options, prefix=""): value for name, value in given.items()}
-    return build([*layers, given], own, decided=DECIDED if resume is not None else ())
+    if any("." not in name for source in flat for name in source):
+        options = options_of(choose_classes([*layers, *flat], own)[0])
+        flat = [_by_full_names(source, options) for source in flat]
+    return build([*layers, *flat], own, decided=DECIDED if resume is not None else ())
+
+
+def _by_full_names(source: Mapping[str, object], options: Mapping[str, Option]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in source.items():
+        path = full_name(name, options, prefix="")
+        if path in found:
+            raise ConfigError(f"{path} is given twice, as {path} and as {name.rpartition('.')[2]}. Leave one out.")
+        found[path] = value
+    return found
 
 
 def given_options(words: Sequence[str], alternatives: Sequence[Mapping[str, object]]) -> dict[str, object]:

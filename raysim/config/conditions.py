@@ -86,10 +86,16 @@ def _check_fine_tuning(config: Sections, method: str, traits: Traits) -> None:
 
 def check_method(config: Sections) -> None:
     """ConfigError for options that the run's method cannot do with, by its traits."""
+    from raysim.traits import Traits  # late: numpy
+
     traits = getattr(config.method, "traits", None)
     if traits is None:  # a class without is refused where its functions are checked
         return
     name = registry.public_name("method", config.method)
+    if not isinstance(traits, Traits):
+        raise ConfigError(
+            f"method {name}: traits is a {type(traits).__name__}. Write traits = Traits(...) of raysim.method."
+        )
     _check_wrappers(config, name, traits)
     privacy_conditions.check_method(config, name, traits)
     timing.check_method(config.timing, name, traits)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 RENAMED: Mapping[str, str] = {
+    "attack.target": "attack.target_label",
     "engine.visit_deadline": "engine.task_deadline",
     "workload.data": "workload.path",
     "workload.data_dir": "workload.path",
 }
 """Earlier path → what it is called now."""
+GONE = ("engine.vectorise",)
+"""Options that are no more; old configurations name them, switched off."""
 
 
 def current(flat: Mapping[str, object]) -> dict[str, object]:
     """Settings by today's names, except those of a workload of one's own, which may call its options as it likes."""
     ours = ":" not in str(flat.get("workload.name"))
     found = {RENAMED.get(path, path) if ours else path: value for path, value in flat.items()}
+    for path in GONE:
+        if found.get(path) in (False, "false"):
+            del found[path]
     if "engine.tensorboard" in found and found.pop("engine.tensorboard") in (True, "true"):
         found.setdefault("engine.observer", ["tensorboard"])
     return found

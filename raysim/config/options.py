@@ -6,8 +6,11 @@ knows works too. What is text on the command line stands for what it would be in
 
 from __future__ import annotations
 
+import csv
 import functools
+import numbers
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -39,7 +42,7 @@ class Option:
     hint: Any
     default: object
 
-    @property
+    @functools.cached_property
     def help(self) -> Help:
         """Its meaning; empty where a class of a user's own says none."""
         for note in getattr(self.hint, "__metadata__", ()):
@@ -47,7 +50,7 @@ class Option:
                 return note
         return Help(self.schema().get("description", ""))
 
-    @property
+    @functools.cached_property
     def only_with(self) -> tuple[OnlyWith, ...]:
         """The values of other options with which alone it is read."""
         return tuple(note for note in getattr(self.hint, "__metadata__", ()) if isinstance(note, OnlyWith))
@@ -57,12 +60,16 @@ class Option:
         """Its type without constraints."""
         return get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
 
+    @functools.cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return _adapter(self.hint)
+
     def schema(self) -> dict[str, Any]:
         """The allowed values as JSON Schema."""
         from pydantic.errors import PydanticInvalidForJsonSchema
 
         try:
-            return _adapter(self.hint).json_schema()
+            return self._adapter.json_schema()
         except PydanticInvalidForJsonSchema:  # a type of a user's own
             return {"title": getattr(self.type, "__name__", str(self.type))}
 
@@ -75,7 +82,7 @@ class Option:
         from pydantic import ValidationError
 
         try:
-            _adapter(self.hint).validate_python(value)
+            self._adapter.validate_python(value)
         except ValidationError as error:
             raise self._error(value) from error
 
@@ -87,10 +94,12 @@ class Option:
             raise ConfigError(
                 f"{self.path}: {raw!r} is not allowed: it is not UTF-8, as config.yaml is. Choose another name."
             )
+        if isinstance(raw, numbers.Integral) and not isinstance(raw, bool):
+            raw = int(raw)  # of numpy's too
         shown = raw
         for value in _readings(raw):
             try:
-                return _adapter(self.hint).validate_python(value)
+                return self._adapter.validate_python(value)
             except ValidationError as error:
                 if any(reason["type"].startswith(_OUT_OF_RANGE) for reason in error.errors()):
                     shown = value
@@ -179,16 +188,26 @@ def _readings(raw: object) -> Iterator[object]:
     """The values that a text may stand for: a number rather than text, and an element rather than a list of it."""
     yield _word(raw)
     yield raw
+    for listed in _lists(raw):
+        yield tuple(map(_word, listed))
+        yield tuple(listed)
+
+
+def _lists(raw: object) -> Iterator[Sequence[object]]:
+    """The lists that a value may stand for: a text's elements in YAML or, without brackets, those between commas."""
+    if isinstance(raw, list | tuple):
+        yield raw
     if isinstance(raw, str):
         import yaml
 
-        try:
-            raw = yaml.load(raw if raw.strip().startswith("[") else f"[{raw}]", Loader=yaml.BaseLoader)
-        except (yaml.YAMLError, RecursionError):
-            return
-    if isinstance(raw, list | tuple):
-        yield tuple(map(_word, raw))
-        yield tuple(raw)
+        bare = not raw.strip().startswith("[")
+        with suppress(yaml.YAMLError, RecursionError):
+            listed = yaml.load(f"[{raw}]" if bare else raw, Loader=yaml.BaseLoader)
+            if isinstance(listed, list):
+                yield listed
+        if bare:  # "Patient #" and "weight [kg]" are names of columns, and no YAML
+            with suppress(csv.Error):
+                yield from csv.reader([raw], skipinitialspace=True)
 
 
 def _word(text: object) -> object:

@@ -100,10 +100,11 @@ def _check_central(config: Sections) -> None:
             "local or dp-sgd, or take a timing.mode whose steps take updates of one round."
         )
     sampler = config.schedule.sampler
-    if not sampler.neighbors:
+    if config.privacy.counted and not sampler.neighbors:
         raise ConfigError(
             f"privacy.kind: central with schedule.sampling {config.schedule.sampling}, of whose cohorts no ε is known. "
-            "Set schedule.sampling to fixed or poisson, or privacy.kind to local or dp-sgd."
+            "Set schedule.sampling to fixed or poisson, privacy.kind to local or dp-sgd, or privacy.noise_multiplier "
+            "to 0."
         )
     replaced = sampler.neighbors == "replaced" and sampler.amplifies and config.schedule.sampling_rate < 1
     if config.privacy.accountant == "pld" and replaced and not config.devices.on:

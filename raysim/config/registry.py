@@ -8,6 +8,7 @@ For all three, ``package.module:Class`` also names a user's own class from anywh
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import traceback
@@ -44,16 +45,20 @@ as no name alone can bring them."""
 def known(kind: Kind) -> dict[str, str]:
     """Public name → ``module:attribute`` of everything that comes with raysim."""
     if kind == "method":
-        methods = importlib.import_module("raysim.methods")
-        found: dict[str, str] = {}
-        for info in pkgutil.iter_modules(methods.__path__):
-            if not info.name.startswith("_"):
-                names = FAMILIES.get(info.name, {info.name.replace("_", "-"): "METHOD"})
-                found |= {name: f"raysim.methods.{info.name}:{attribute}" for name, attribute in names.items()}
-        return dict(sorted(found.items()))
+        return dict(_methods_in(tuple(importlib.import_module("raysim.methods").__path__)))
     if kind == "workload":
         return dict(importlib.import_module("raysim.workloads.registry").WORKLOADS)
     return dict(importlib.import_module("raysim.workloads.models").MODELS)
+
+
+@functools.cache
+def _methods_in(folders: tuple[str, ...]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for info in pkgutil.iter_modules(folders):
+        if not info.name.startswith("_"):
+            names = FAMILIES.get(info.name, {info.name.replace("_", "-"): "METHOD"})
+            found |= {name: f"raysim.methods.{info.name}:{attribute}" for name, attribute in names.items()}
+    return dict(sorted(found.items()))
 
 
 def resolve(kind: Kind, name: str) -> type[Any]:
@@ -77,6 +82,18 @@ def owners(path: str) -> tuple[Kind, list[str]] | None:
             if names:
                 return kind, names
     return None
+
+
+def owners_hint(path: str, prefix: str) -> str:
+    """A sentence that names the methods, workloads or models that have an option which a run's have not."""
+    found = owners(path)
+    if found is None:
+        return ""
+    kind, names = found
+    if len(names) == 1:
+        return f" {prefix}{path} belongs to {names[0]}: choose --{kind} {names[0]} or leave it out."
+    listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    return f" {prefix}{path} belongs to {kind}s {listed}: choose one of them with --{kind} or leave it out."
 
 
 def public_name(kind: Kind, instance: object) -> str:

@@ -83,8 +83,13 @@ SECTIONS: Mapping[str, type[Any]] = {
 
 def options_of(classes: Classes) -> dict[str, Option]:
     """Path → option of a run whose ``method``, ``workload`` and ``model`` have these classes."""
+    return dict(_options_of(tuple(classes.items())))
+
+
+@functools.lru_cache(maxsize=256)  # as options_of_class; studies build the configs of hundreds of cells
+def _options_of(classes: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, Option]:
     options: dict[str, Option] = {}
-    for section, cls in {**classes, **SECTIONS}.items():
+    for section, cls in {**dict(classes), **SECTIONS}.items():
         options.update(options_of_class(section, cls))
     options |= _own_options()
     preconditions.check_exist(options)
@@ -197,20 +202,8 @@ def unknown_option(path: str, options: Collection[str], prefix: str = "") -> Con
         sections = ", ".join([*registry.KINDS, *SECTIONS])
         listing = f"Sections: {sections}; and {', '.join(OWN)}. --help shows all options of a run."
     several = path.replace("-", "_") in ("seeds", "repeats", "runs", "trials", "sweep")
-    hint = f" {STUDY}" if several else _owners_hint(path, prefix) or did_you_mean(path, options, prefix)
+    hint = f" {STUDY}" if several else registry.owners_hint(path, prefix) or did_you_mean(path, options, prefix)
     return ConfigError(f"Unknown option {prefix}{path}.{hint} {listing}")
-
-
-def _owners_hint(path: str, prefix: str) -> str:
-    """A sentence that names the methods, workloads or models that have an option which this run's have not."""
-    owners = registry.owners(path)
-    if owners is None:
-        return ""
-    kind, names = owners
-    if len(names) == 1:
-        return f" {prefix}{path} belongs to {names[0]}: choose --{kind} {names[0]} or leave it out."
-    listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
-    return f" {prefix}{path} belongs to {kind}s {listed}: choose one of them with --{kind} or leave it out."
 
 
 def default_config(method: str = "fedrad", workload: str | None = None, model: str | None = None) -> RunConfig:

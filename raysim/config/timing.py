@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from raysim.config.sections import Evaluation, Training
 
 
+_TIMED = OnlyWith("devices.preset")
+
+
 @dataclass(frozen=True)
 class Devices:
     """The clients' devices, in virtual time: how fast they compute and communicate, when they are there."""
@@ -37,16 +40,18 @@ class Devices:
     ] = "none"
     trace: Annotated[str, Help("CSV or JSON file of profiles (docs/time.md)"), OnlyWith("devices.preset", "trace")] = ""
     seconds_per_sample: Annotated[
-        Positive, Help("virtual seconds of local training for a sample in an epoch; of phones the median")
+        Positive, Help("virtual seconds of local training for a sample in an epoch; of phones the median"), _TIMED
     ] = 0.01
-    bandwidth_down: Annotated[Positive, Help("bandwidth to a client in Mbit/s; of phones the median")] = 20.0
-    bandwidth_up: Annotated[Positive, Help("bandwidth from a client in Mbit/s; of phones the median")] = 5.0
-    latency: Annotated[NonNegative, Help("virtual seconds that a message is under way beside its bytes")] = 0.05
-    drop_probability: Annotated[Share, Help("probability that a client task ends without an update")] = 0.0
-    watts: Annotated[NonNegative, Help("power of a device that trains or communicates")] = 3.0
-    spread: Annotated[NonNegative, Help("standard deviation of the logarithm of the phones' speeds and bandwidths")] = (
-        0.5
-    )
+    bandwidth_down: Annotated[Positive, Help("bandwidth to a client in Mbit/s; of phones the median"), _TIMED] = 20.0
+    bandwidth_up: Annotated[Positive, Help("bandwidth from a client in Mbit/s; of phones the median"), _TIMED] = 5.0
+    latency: Annotated[NonNegative, Help("virtual seconds that a message is under way beside its bytes"), _TIMED] = 0.05
+    drop_probability: Annotated[Share, Help("probability that a client task ends without an update"), _TIMED] = 0.0
+    watts: Annotated[NonNegative, Help("power of a device that trains or communicates"), _TIMED] = 3.0
+    spread: Annotated[
+        NonNegative,
+        Help("standard deviation of the logarithm of the phones' speeds and bandwidths"),
+        OnlyWith("devices.preset", "phones", "day"),
+    ] = 0.5
 
     @property
     def on(self) -> bool:
@@ -67,6 +72,12 @@ def _read(option: str) -> OnlyWith:
     """The note on an option of the section: the modes that read it are those whose rule has a field of its name."""
     readers = [mode for mode, rule in _RULES.items() if any(field.name == option for field in fields(rule))]
     return OnlyWith("timing.mode", *readers)
+
+
+_STALE = OnlyWith("timing.mode", *(mode for mode, rule in _RULES.items() if not rule.in_rounds)) | OnlyWith(
+    "timing.late", "carry"
+)
+"""The note on the weights of stale updates, which come without rounds, or from late clients that are not dropped."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +126,20 @@ class Timing:
             "or 1",
             "FedAsync, Xie et al. 2019, section 5.2",
         ),
+        _STALE,
     ] = "polynomial"
     staleness_slope: Annotated[
-        NonNegative, Help("a in the weight of stale updates", "FedAsync, section 5.2; FedBuff, 5")
+        NonNegative,
+        Help("a in the weight of stale updates", "FedAsync, section 5.2; FedBuff, 5"),
+        _STALE,
+        OnlyWith("timing.staleness", "polynomial", "hinge"),
     ] = 0.5
-    staleness_delay: Annotated[NonNegativeInt, Help("b in the hinge of stale updates", "FedAsync, section 5.2")] = 4
+    staleness_delay: Annotated[
+        NonNegativeInt,
+        Help("b in the hinge of stale updates", "FedAsync, section 5.2"),
+        _STALE,
+        OnlyWith("timing.staleness", "hinge"),
+    ] = 4
     mixing: Annotated[
         PositiveShare,
         Help("share α of the client's model in the server's next one", "FedAsync, Algorithm 1"),

@@ -112,7 +112,7 @@ def crate_of(
     names = places or [folder.resolve().name for folder in folders]
     if unfit := [name for name in names if not name.isprintable()]:
         raise ConfigError(f"{unfit[0]!a} is no name for a folder of a crate. Rename it.")
-    actions = [_RunEntities(crate, run, _place(own, taken)).add(agent) for run, own in zip(runs, names, strict=True)]
+    actions = [_RunEntities(crate, run, place_of(own, taken)).add(agent) for run, own in zip(runs, names, strict=True)]
     root["mentions"] = _plain(actions)
     return crate
 
@@ -148,8 +148,8 @@ def _plain(entities: list[Any]) -> Any:
     return entities if len(entities) > 1 else entities[0]
 
 
-def _place(own: str, taken: set[str]) -> str:
-    """The name of a run's folder in the crate, with a number behind it where another has it."""
+def place_of(own: str, taken: set[str]) -> str:
+    """The name of a run's folder in the crate, with a number behind it where another has it; it is ``taken`` then."""
     names = (own, *(f"{own}-{number}" for number in range(2, len(taken) + 2)))
     found = next(name for name in names if name not in taken)
     taken.add(found)

@@ -57,7 +57,7 @@ class RunFacts:
         if not summary:
             raise ResultsError(f"{folder}: the run has not ended. Go on with it first: --resume {folder}")
         head, settings = "", read_config_file(folder / CONFIG_NAME, run_folder=True)
-        if is_there(folder / PROOF_NAME):
+        if is_there(folder / PROOF_NAME) or summary.get("proof"):
             check = FolderCheck.whole(folder)
             open_there = {name: value for name, value in settings.items() if name in MAY_CHANGE}
             head, settings = check.verdict.head, {**check.settings, **open_there}

@@ -20,7 +20,7 @@ from raysim.client_side.train_chunk import kept_globals, seed_globals
 from raysim.errors import ConfigError
 from raysim.exchange.payload import Packed, Packer
 from raysim.exchange.pool_protocol import Job, results_of
-from raysim.exchange.returned_values import check_metrics
+from raysim.exchange.returned_values import check_messages, check_metrics
 from raysim.flat_model import to_numpy
 from raysim.method import ClientTask
 from raysim.storage import pytree
@@ -52,6 +52,7 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
     client = min(plan.clients, key=lambda each: plan.samples[each])
     try:
         message = rounds.method.message(rounds.state.server, client)
+        check_messages({client: message}, 1)
     except (Exception, SystemExit):  # raised again in the first round, where the stage is named
         return
     packed = Packer(pool).pack([client], [message], {})

@@ -131,7 +131,8 @@ class Collector:
         self._receive(cohorts)
         owners = {client: cohort for cohort in cohorts for client in cohort.updates}
         if not owners:
-            raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate")
+            alone = f". {self._instead}" if self._config.timing.rule.single else ""
+            raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate{alone}")
         with self._pool.recorder.phase("rows"):
             taken = [(client, owners[client]) for client in sorted(owners)]
             weights = [1 if self._plain else cohort.plan.samples[client] for client, cohort in taken]
@@ -248,6 +249,17 @@ class Collector:
             **digests,
         }
 
+    @property
+    def _instead(self) -> str:
+        """The next step for a user with a client that fails."""
+        if single := self._config.timing.rule.single:
+            return (
+                f"With {single} a server step takes one update, so that no client can be left out of it. Correct this "
+                "one, or set --timing.mode to buffered, with --timing.buffer 2 or more, and "
+                "--engine.on_client_error to skip"
+            )
+        return "To go on without failing clients: --engine.on_client_error skip"
+
     def _check(self, failures: Sequence[Failure], number: int) -> None:
         """Log the chunk's failures, and end the run by the first unless failing clients are skipped."""
         for failure in failures:
@@ -255,7 +267,7 @@ class Collector:
             self._notes.folder.log(f"{text}\n{failure.traceback}".rstrip())
             if self._config.engine.on_client_error == "fail":
                 raise ClientError(
-                    f"{text}. To go on without failing clients: --engine.on_client_error skip",
+                    f"{text}. {self._instead}",
                     client=failure.client,
                     round=number,
                     stage=failure.stage,

@@ -73,7 +73,7 @@ class EvaluateClients:
         worker.at(self.moment)
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
-            data = worker.data(client) if self.averaged else worker.judged_data(client, state)
+            data = worker.judged_data(client, state)
             if self.averaged:
                 model = worker.averaged(client, message.parameters, state)
             else:

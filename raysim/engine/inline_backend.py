@@ -15,6 +15,7 @@ from raysim.client_side.worker import Worker
 from raysim.errors import code_error
 from raysim.exchange.pool_protocol import OFF, Done, Job, Result, Seat
 from raysim.exchange.profile_marks import WAIT, now
+from raysim.storage import pytree
 
 ASIDE = "beside the rounds"
 """Name of the threads that do what no round waits for."""
@@ -38,6 +39,7 @@ class InlinePool:
         self.plan = f"clients run one after another in this process on {worker.device}"
 
     def share(self, value: Any) -> Any:
+        pytree.make_read_only(value)  # as what comes out of Ray's object store is
         return value
 
     def fetch(self, handle: Any) -> Any:

@@ -15,6 +15,7 @@ from raysim.engine.evaluation import EvaluateClients
 from raysim.exchange.payload import Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.flat_model import as_tensor
+from raysim.method import Method
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
@@ -27,18 +28,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LossesOfClient:
-    """L_j(θ_i) of one client's trained model θ_i, the only input, on the training data of every participant j."""
+    """L_j(θ_i) of one client's trained model θ_i, the first input, on the training data of every participant j."""
 
     moment: Moment
     client: int
     judges: tuple[int, ...]
+    changed: tuple[int, ...] = ()
+    """Participants whose data the method makes from their states: these are the other inputs, in this order."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
         worker.at(self.moment)
         # Not what ``deploy`` makes of a message: that is the model a client is judged by in the next round.
         model = worker.built(self.client)
         model.buffer.copy_(as_tensor(inputs[0]))
-        return [worker.judged(self.client, model, worker.data(judge).train).loss for judge in self.judges], []
+        states = dict(zip(self.changed, inputs[1:], strict=True))
+        own = [worker.judged_data(judge, states.get(judge)).train for judge in self.judges]
+        return [worker.judged(self.client, model, samples).loss for samples in own], []
 
 
 def decompose_round(
@@ -61,16 +66,19 @@ def decompose_round(
     is judged by after the round, or, where aggregation does not touch that one (``Traits.judged_apart``), the received
     parameters. Where no part of a model is averaged, there is no θ⁺.
 
-    Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
+    Source: FedLD, Eq. 2. Training data are evaluated without augmentation, by θ_i and θ⁺ alike as the method makes them
+    for judging (``judged_data``: FedSage+'s graphs with generated neighbors).
     """
     clients, moment = collected.updates.clients, Moment(state.round, seconds)
     packer, name = Packer(pool), job_name("decompose", state.round)
     method = running_method(config)
+    changed = tuple(client for client in clients if client in state.clients) if _changes_data(config.method) else ()
     jobs = []
     for client in clients:
         label = f"round {state.round}, losses of client {client}"
-        task = LossesOfClient(moment, client, clients)
-        jobs.append(Job(task, (collected.models[client],), cost=len(clients), label=label, name=name))
+        task = LossesOfClient(moment, client, clients, changed)
+        inputs = (collected.models[client], *(state.clients[judge] for judge in changed))
+        jobs.append(Job(task, inputs, cost=len(clients), label=label, name=name))
     averages = method.message(state.server, clients[0]).parameters.size > 0  # else there is no θ⁺
     for group in cut(clients, pool.slots) if averages else ():
         new = [method.message(state.server, client) for client in group]
@@ -83,6 +91,12 @@ def decompose_round(
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([sums.loss for part in results[len(clients) :] for (sums,) in part])
     return decompose(sample_weights(collected.updates.samples), matrix, everywhere if everywhere.size else None)
+
+
+def _changes_data(method: Any) -> bool:
+    """Whether clients are judged on other data than their samples as they are."""
+    own = getattr(method, "judged_data", None)
+    return own is not None and getattr(own, "__func__", own) is not Method.judged_data
 
 
 def without_aggregation(worker: Worker) -> str:

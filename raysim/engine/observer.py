@@ -147,13 +147,19 @@ class Forwarding:
         raise NotImplementedError
 
 
-def hears_of_clients(observer: Observer) -> bool:
-    """Whether it wants to be told of each round's clients, whose rows are much to send between processes."""
+COSTLY = ("tasks_started", "chunk_returned", "clients_finished")
+"""Functions whose calls are many, or hold much: they are sent from one process to another only where one listens."""
+
+
+def heard_by(observer: Observer) -> frozenset[str]:
+    """Those of :data:`COSTLY` that an observer has functions of its own for."""
     if isinstance(observer, Several):
-        return any(map(hears_of_clients, observer.observers))
+        return frozenset().union(*map(heard_by, observer.observers))
     if isinstance(observer, Named):
-        return hears_of_clients(observer.observer)
-    return isinstance(observer, Forwarding) or type(observer).clients_finished is not Observer.clients_finished
+        return heard_by(observer.observer)
+    if isinstance(observer, Forwarding):
+        return frozenset({"clients_finished"})
+    return frozenset(name for name in COSTLY if getattr(type(observer), name) is not getattr(Observer, name))
 
 
 class Named(Forwarding):

@@ -87,16 +87,16 @@ class PrivacyBudget:
         return {(Sums(size, samples, False, epochs * steps),) for (samples, epochs), (size, steps) in plans.items()}
 
     def _count(self, number: int) -> None:
-        plan = self._planner.plan(number)
         if self._config.privacy.kind == "central":
-            cohort, everyone = plan.cohort, (1, 1)
+            cohort, everyone = self._planner.plan(number).cohort, (1, 1)
+            if not cohort.planned:
+                return  # everybody is left out of it: there is no sum
             drawn = (cohort.size, cohort.present) if cohort.poisson_rate is None else (cohort.poisson_rate, 1)
             hidden = self._config.schedule.sampler.amplifies and not self._config.devices.on
             self._counts[drawn if hidden else everyone] += 1
             return
-        epochs = plan.local_epochs if self._config.privacy.kind == "dp-sgd" else 1
-        for client, samples in plan.samples.items():
-            self._counts[client, samples] += epochs
+        for client, samples, epochs in self._planner.taken(number):
+            self._counts[client, samples] += epochs if self._config.privacy.kind == "dp-sgd" else 1
 
 
 def with_privacy(

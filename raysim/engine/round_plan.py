@@ -161,6 +161,14 @@ class Planner:
             asked=tuple(choices.asked),
         )
 
+    def taken(self, number: int) -> list[tuple[int, int, int]]:
+        """Client, training samples and local epochs of each client task whose update ends a round, stale ones too."""
+        if self._clock is None:
+            plan = self.plan(number)
+            return [(client, samples, plan.local_epochs) for client, samples in plan.samples.items()]
+        arrivals = self._clock.step(number).arrivals
+        return [(each.client, self._federation.samples(each.client), self.intervals[each.version]) for each in arrivals]
+
 
 class _Choices:
     """The choices of one round's cohort, and what they cost."""

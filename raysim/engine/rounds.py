@@ -152,6 +152,7 @@ class Rounds:
         started = time.perf_counter()
         plan = self.next_plan()
         stale, server = self.config.timing.stale, self.state.server
+        pytree.make_read_only(server)  # tasks under way, and the states that a run may go back to, have the same arrays
         awaited = plan.cohort.size if stale else len(plan.clients)
         self.observer.round_started(number, plan.local_epochs, awaited)
         with self.recorder.phase("train"):

@@ -29,6 +29,11 @@ def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str])
         return f"train returned a {type(update).__name__} in the place of its Update"
     if not isinstance(update.delta, np.ndarray):
         return f"Update.delta is a {type(update.delta).__name__}, not a numpy array of float32"
+    if update.delta.dtype != np.float32 or update.delta.shape != tuple(model.shared.shape):
+        return (
+            f"Update.delta is {update.delta.dtype} of shape {update.delta.shape}; expected float32 of shape "
+            f"{tuple(model.shared.shape)}, one number for each shared entry (model.change_from gives it)"
+        )
     try:
         check_metrics(update.metrics, judged)
         # Where a client keeps something, that and the model are looked at too: they are no part of the update.
@@ -45,9 +50,15 @@ def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str])
 
 
 def check_messages(messages: Mapping[int, Message], round: int) -> None:
-    """RaysimError unless all that is sent to clients beside the parameters is of a kind that can be sent."""
+    """RaysimError unless what is sent to clients is a vector of float32, and beside it of a kind that can be sent."""
     for client, message in messages.items():
         try:
+            if not isinstance(message, Message):
+                raise TypeError(f"message returned a {type(message).__name__} in the place of a Message")
+            found = message.parameters
+            if not isinstance(found, np.ndarray) or found.dtype != np.float32 or found.ndim != 1:
+                of = f" of {found.dtype}" if isinstance(found, np.ndarray) else ""
+                raise TypeError(f"Message.parameters is {_kind(found)}{of}, not a numpy array of float32 with one axis")
             pytree.check(message.extra, "Message.extra")
         except TypeError as error:
             raise RaysimError(f"client {client}, round {round}, stage message: {error}") from error

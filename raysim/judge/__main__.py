@@ -119,6 +119,8 @@ def _notes(request: argparse.Namespace, a: Side, b: Side) -> tuple[str, ...]:
         notes.append("the runs were made on different processors, which can change last digits")
     if a.first.settings.get("seed_of"):
         notes.append("seed_of fixes some streams over all seeds: what is found holds for these alone")
+    if len({str(run.settings.get("workload.fold")) for run in a.runs}) > 1:
+        notes.append("each seed is another fold; folds share training samples: the interval is not widened for that")
     if not request.recompute:
         notes.append("folders were compared with their own proofs; --recompute 1 computes one run of each side again")
     return tuple(notes)

@@ -89,6 +89,25 @@ class SharedBody(Method[ServerState, ClientState], Protocol[ServerState, ClientS
         return {name for name in all_names(module) if not name.startswith(HEAD)}
 
 
+def take_head(model: FlatModel) -> Vector:
+    """A copy of the head, of a model whose body is shared: the first part of what stays with the client.
+
+    It is all that stays, unless ``training.batchnorm_statistics local`` keeps the body's statistics there too: then
+    statistics are the client's own, also those of a head that has any, and the head's parameters are left.
+    """
+    stays = [entry for entry in model.entries if not entry.shared]
+    statistics_stay = any(not entry.name.startswith(HEAD) for entry in stays)
+    size = sum(entry.stop - entry.start for entry in stays if entry.parameter or not statistics_stay)
+    return model.take_private()[:size]
+
+
+def load_head(model: FlatModel, head: Vector) -> None:
+    """Copy a vector as :func:`take_head` gives it into the head; what else stays with the client is left as it is."""
+    private = model.take_private()
+    private[: head.size] = head
+    model.load_private(private)
+
+
 class StatelessClients(WholeModel[ServerState, None], Protocol[ServerState]):
     """FedAvg's client half: a client task trains the whole received model, and clients keep nothing."""
 

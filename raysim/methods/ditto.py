@@ -40,6 +40,7 @@ class Ditto(PersonalModel):
     ) -> tuple[Update, Vector]:
         from raysim.training.local_sgd import Phase, train_epochs
 
+        kept = model.take_private()  # v_i's statistics, where they stay with the client
         model.load_shared(message.parameters)
         anchor = model.shared_parameters.clone()
         common = train_epochs(model, data.train, task)
@@ -48,6 +49,7 @@ class Ditto(PersonalModel):
         def add_pull(model: FlatModel) -> None:
             model.shared_gradient.add_(model.shared_parameters - anchor, alpha=self.pull)
 
+        model.load_private(kept)
         self.deploy(model, message, state)
         own = train_epochs(model, data.train, task, add_gradient=add_pull, phase=Phase("shuffle personal"))
         metrics = common.metrics() | {"steps": float(common.steps + own.steps)}

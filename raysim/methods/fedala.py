@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from raysim.method import NOTHING, ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
+from raysim.rounding import rounded_up
 from raysim.workloads.batch_bounds import batch_bounds
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.option_types import Help, OpenShare, Positive, PositiveInt
@@ -84,7 +84,7 @@ class FedALA(AveragedModel[Client]):
         distance = (received - state.parameters)[last]
         generator, losses = task.generator("shuffle weights"), list[float]()
         training_mode(model.module, settings)
-        batches = math.ceil(self.share * len(batch_bounds(len(data.train), settings.batch_size, settings.last)))
+        batches = rounded_up(self.share, len(batch_bounds(len(data.train), settings.batch_size, settings.last)))
         for _ in range(self.most_passes if first else 1):
             for batch in itertools.islice(one_pass(data.train, settings, generator), batches):
                 model.load_shared(mixed(received, Client(state.parameters, weights), last))

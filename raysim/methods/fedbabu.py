@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
-from raysim.methods._halves import HEAD
+from raysim.methods._halves import HEAD, load_head, take_head
 from raysim.methods.fedper import FedPer
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.option_types import Help, NonNegativeInt
@@ -30,7 +30,9 @@ class FedBABU(FedPer):
       (B, H_0) on, at the learning rate of the round. A client is judged by that model, which thus is as old as its
       last task (one round at least); before that, and always with ``tune_epochs`` 0, by the newest B with H_0 (the
       paper's initial accuracy, on each client's own test set). A newer B under a tuned head was worse than under H_0.
-    - The head is what is named ``head.*``. BatchNorm's statistics are averaged; the fine-tuned model has its own.
+    - The head is what is named ``head.*``. BatchNorm's statistics are averaged; the fine-tuned model has its own. With
+      ``training.batchnorm_statistics local`` a client keeps those of its body's last training, from which both the next
+      training and the fine-tuning start.
     """
 
     tune_epochs: Annotated[
@@ -47,21 +49,29 @@ class FedBABU(FedPer):
     ) -> tuple[Update, Vector]:
         from raysim.training.local_sgd import Phase, train_epochs
 
-        initial = model.take_private()
+        head, received = take_head(model), model.take_private()  # H_0; and with it statistics, where they stay
         model.load_shared(message.parameters)
         body = train_epochs(model, data.train, task, trains=lambda name: not name.startswith(HEAD))
         update = Update(model.change_from(message.parameters), body.metrics())
-        model.load_private(initial)
+        load_head(model, head)
         if self.tune_epochs == 0:
             return update, state
+        kept = model.take_private()
+        model.load_private(received)
         model.load_shared(message.parameters)
         train_epochs(model, data.train, task, phase=Phase("shuffle tuning", self.tune_epochs))
-        return update, np.concatenate([model.take_private(), model.take_shared()])
+        tuned = np.concatenate([model.take_private(), model.take_shared()])
+        model.load_private(kept)
+        return update, tuned
 
     def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
         private = model.take_private().size  # behind it the fine-tuned body; zeros: none yet
-        model.load_private(state[:private])
-        model.load_shared(state[private:] if state[private:].any() else message.parameters)
+        if state[private:].any():
+            model.load_private(state[:private])
+            model.load_shared(state[private:])
+        else:
+            load_head(model, state[: take_head(model).size])
+            model.load_shared(message.parameters)
 
 
 METHOD = FedBABU

@@ -13,7 +13,7 @@ from raysim.aggregators.classifier_combination import combination_weights
 from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._class_centroids import centroid_bytes, centroid_loss, feature_sums, mixed_centroids, own_centroids
-from raysim.methods._halves import HEAD, SharedBody
+from raysim.methods._halves import HEAD, SharedBody, load_head, take_head
 from raysim.traits import ExtraBytes, Sizes
 from raysim.workloads.federated_data import Batch, ClientData
 from raysim.workloads.objective import Objective
@@ -23,7 +23,7 @@ from raysim.workloads.option_types import Help, NonNegative, NonNegativeInt, Pos
 @dataclass(frozen=True)
 class Server:
     parameters: Vector
-    """The body, BatchNorm's statistics included [d]."""
+    """The body, BatchNorm's statistics included unless they stay with their clients [d]."""
     mean_head: Vector
     """Mean by samples of the heads trained in the last round; the initial head before the first."""
     heads: dict[int, Vector]
@@ -53,7 +53,8 @@ class FedPAC(SharedBody[Server, None]):
     head; a client that was not sampled keeps its last one; the centroid of a class stays as it was in a round whose
     clients have no samples of the class. A class has no centroid until a client with samples of it has taken part:
     until then a client's own mean features of the class take its place, as in the authors' code. Statistics and
-    centroids are computed in evaluation mode; BatchNorm's statistics also move while the head trains.
+    centroids are computed in evaluation mode; BatchNorm's statistics also move while the head trains. With
+    ``training.batchnorm_statistics local`` they stay with their client, those of a head too, and are not combined.
     The alignment term is divided by the number of features, as in the authors' code (``distance mean``); the plain
     sum of the print outweighs the cross-entropy on wide features, so that all of them collapse into one point.
     """
@@ -82,7 +83,7 @@ class FedPAC(SharedBody[Server, None]):
 
     def init_server(self, model: FlatModel) -> Server:
         nothing = np.zeros((0, 0), np.float32)
-        return Server(model.take_shared(), model.take_private(), {}, nothing, np.zeros(0, np.int64))
+        return Server(model.take_shared(), take_head(model), {}, nothing, np.zeros(0, np.int64))
 
     def init_client(self, model: FlatModel) -> None:
         return None
@@ -97,7 +98,7 @@ class FedPAC(SharedBody[Server, None]):
 
     def deploy(self, model: FlatModel, message: Message, state: None) -> None:
         model.load_shared(message.parameters)
-        model.load_private(message.extra["head"])
+        load_head(model, message.extra["head"])
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
@@ -128,7 +129,7 @@ class FedPAC(SharedBody[Server, None]):
         body = train_epochs(model, data.train, task, aligned, trains=lambda name: not name.startswith(HEAD))
         new_sums, _, _ = feature_sums(model, data.train, task)
         extra = {
-            "head": model.take_private(),
+            "head": take_head(model),
             "weighted_means": weighted_means.astype(np.float32),
             **own_centroids(new_sums, counts),
         }

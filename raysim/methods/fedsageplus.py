@@ -13,7 +13,7 @@ from raysim.errors import ConfigError
 from raysim.method import NOTHING, ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
 from raysim.methods._node_graphs import training_nodes
-from raysim.workloads.federated_data import ClientData, Samples
+from raysim.workloads.federated_data import ChangedSamples, ClientData, Samples
 from raysim.workloads.option_types import Help, NonNegativeInt, Positive, PositiveInt, Share
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class FedSagePlus(AveragedModel[Mended]):
         whole = Subgraph(*joined(graph.x, graph.edge_index, *new))
 
         def moved(samples: Samples) -> Samples:
+            if isinstance(samples, ChangedSamples):  # a malicious client's labels, say
+                return replace(samples, samples=moved(samples.samples))
             return NodeSamples(whole, samples.nodes, samples.labels) if isinstance(samples, NodeSamples) else samples
 
         return replace(data, train=moved(data.train), test=moved(data.test), validation=moved(data.validation))

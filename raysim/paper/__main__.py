@@ -80,7 +80,7 @@ def _written(options: argparse.Namespace) -> Answer:
 def _write_files(paper: Paper, folder: Path, options: argparse.Namespace) -> None:
     """All that is made of the runs."""
     write_tables(paper, folder)
-    write_curves(paper, folder)
+    drawn = write_curves(paper, folder)
     source: str = options.source
     if source and "://" not in source:
         if not Path(source).is_file():
@@ -88,7 +88,7 @@ def _write_files(paper: Paper, folder: Path, options: argparse.Namespace) -> Non
         shutil.copy(source, folder)
         source = f"./{Path(source).name}"
     texts = {
-        "README.md": instructions.readme(paper, source),
+        "README.md": instructions.readme(paper, source, drawn),
         "commands.md": instructions.commands(paper),
         "requirements.txt": instructions.requirements(paper, source),
         "checklist.md": checklist.page(paper),

@@ -58,9 +58,10 @@ def _statistics(paper: Paper) -> str:
     facts, table = paper.first.facts, paper.first.result.clients
     known = {"client", "samples"} <= set(table)
     shares = table.drop_duplicates("client")["samples"].dropna().tolist() if known else []
-    samples = f", {number(sum(shares))} training samples in all ({_range(shares)})" if shares else ""
-    clients = counted(int(facts.summary.get("clients") or 0), "client")
-    return f"{facts.data}: {clients}{samples}; `partition.csv` has every client."
+    clients = int(facts.summary.get("clients") or 0)
+    whose = "in all" if len(shares) == clients else f"of the {len(shares)} that took part"
+    samples = f", {number(sum(shares))} training samples {whose} ({_range(shares)})" if shares else ""
+    return f"{facts.data}: {counted(clients, 'client')}{samples}; `partition.csv` has every client."
 
 
 def _range(values: Sequence[float]) -> str:

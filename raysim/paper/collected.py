@@ -10,6 +10,7 @@ from pathlib import Path
 from raysim.comparison.runs import compare
 from raysim.comparison.settings import group
 from raysim.comparison.table import Page
+from raysim.crate.building import place_of
 from raysim.crate.run_facts import RunFacts
 from raysim.errors import ConfigError
 from raysim.results.measures import Measure
@@ -76,7 +77,7 @@ def collect(folders: Sequence[Path], title: str, measures: Sequence[Measure]) ->
     """
     facts = {folder: RunFacts.of(folder) for folder in folders}
     settings = group([load_result(folder) for folder in folders])
-    runs = list[PaperRun]()
+    runs, taken = list[PaperRun](), set[str]()
     for setting in settings:
         if setting.repeated:
             extra = setting.repeated[0].folder
@@ -85,7 +86,8 @@ def collect(folders: Sequence[Path], title: str, measures: Sequence[Measure]) ->
             own = facts[result.folder]
             method = part_name("method", result.config, result.summary)
             row = setting.label if len(settings) > 1 else without_controls(method)
-            runs.append(PaperRun(row, f"{_plain(row)}-seed{int(own.summary.get('seed') or 0)}", own, result))
+            place = place_of(f"{_plain(row)}-seed{int(own.summary.get('seed') or 0)}", taken)
+            runs.append(PaperRun(row, place, own, result))
     methods = ", ".join(dict.fromkeys(part_name("method", run.result.config, run.result.summary) for run in runs))
     return Paper(without_controls(title or f"{methods} on {runs[0].facts.data}"), measures, runs)
 

@@ -24,16 +24,17 @@ CONTENTS = {
 }
 
 
-def readme(paper: Paper, source: str) -> str:
+def readme(paper: Paper, source: str, drawn: bool) -> str:
     """The page that a stranger reads first.
 
     Args:
         source: as of :func:`requirements`.
+        drawn: whether there are curves.
     """
     run = paper.first
     seeds = {row: ", ".join(str(one.seed) for one in own) for row, own in paper.rows.items()}
     rows = "\n".join(f"- {as_text(row)}: seeds {own}" for row, own in seeds.items())
-    listed = "\n".join(f"| `{name}` | {text} |" for name, text in CONTENTS.items())
+    listed = "\n".join(f"| `{name}` | {text} |" for name, text in CONTENTS.items() if drawn or name != "curves.svg")
     return f"""# {as_text(paper.title)}
 
 {counted(len(paper.runs), "run")} of [raysim](requirements.txt), which simulates federated learning:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from raysim.comparison import csv_files, latex, markdown
 from raysim.paper.collected import Paper
+from raysim.results.measures import WHOLE_RUNS
 from raysim.storage.atomic_files import write_atomically
 from raysim.studies import curves
 
@@ -20,17 +21,24 @@ def write_tables(paper: Paper, folder: Path) -> None:
     csv_files.write(folder / "table.csv", page)
 
 
-def write_curves(paper: Paper, folder: Path) -> None:
-    """The first measure by round, as SVG and PDF: a line a row, in the band of the mean's 95 % interval."""
+def write_curves(paper: Paper, folder: Path) -> bool:
+    """The first measure that rounds have, as SVG and PDF: a line a row, in the band of the mean's 95 % interval.
+
+    Returns:
+        Whether there is a picture: there is none where no measure is one of rounds, or every row lacks it.
+    """
     import matplotlib
 
-    measure = paper.measures[0]
+    measure = next((one for one in paper.measures if one.how not in WHOLE_RUNS), None)
+    if measure is None:
+        return False
     wanted = curves.Curves.model_construct(path=[folder / name for name in CURVES], measure=measure, against="round")
     runs = {(row, ""): [run.result.rounds for run in own] for row, own in paper.rows.items()}
     drawn = {key: own for key, own in runs.items() if all(measure.column in rounds for rounds in own)}
     if not drawn:
-        return
+        return False
     with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
         figure = curves.draw(wanted, drawn, [""], paper.title)
         for path in wanted.path:
             write_atomically(Path(path), curves.content_of(figure, Path(path)))
+    return True

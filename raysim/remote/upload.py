@@ -125,7 +125,7 @@ class Upload:
             self._ours.discard(digest)
         for name in self._earlier - {state.name for state in self._states}:  # not whole
             self.store.remove(f"{STATES}/{name}")
-        self._states, self._earlier = kept, set()
+        self._states, self._earlier = kept, self._earlier & {state.name for state in kept}
 
 
 def run_files(folder: Path) -> Iterator[tuple[str, Path]]:

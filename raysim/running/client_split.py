@@ -20,8 +20,9 @@ PARTITIONS = (
     *("quantity", "lognormal", "sites"),
 )
 """Partitions of given data, which has no superclasses and no feature to sort by, and whose clients share no samples."""
-_OF_RUNS = ("local_test", "test_share", "validation_share", "view_samples")
-"""Options of a split that a run has for itself, or that only clients without arrays of their own have."""
+_UNREAD = ("local_test", "test_share", "validation_share", "view_samples", "beta")
+"""Options of a split that a run has for itself, that only clients without arrays of their own have, or that none of
+:data:`PARTITIONS` reads."""
 
 
 @staying()
@@ -70,7 +71,7 @@ def split(
             f"Allowed: {' | '.join(PARTITIONS)}; default dirichlet."
         )
     known = {path.partition(".")[2]: option for path, option in options_of_class("split", SplitOptions).items()}
-    known = {name: option for name, option in known.items() if name not in _OF_RUNS}
+    known = {name: option for name, option in known.items() if name not in _UNREAD}
     values: dict[str, Any] = {}
     wanted = {"clients": clients, "partition": "sites" if sites is not None else partition, **options}
     for name, value in wanted.items():

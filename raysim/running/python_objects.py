@@ -48,9 +48,10 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
     """The config that Python objects and options make, and the source of the objects.
 
     Args:
-        method: the name of a method, or a class or an instance of one's own; or a mapping of settings.
+        method: the name of a method, or a class or an instance of one's own; or a mapping of settings; None: that of
+            the options, of the folder to continue, or FedAvg.
         resume: the run folder to continue, whose settings hold where none is given.
-        options: settings by their short or full names.
+        options: settings by their short or full names, which win over those of ``method``.
         model: the name of a model, a module, what makes one, or a class or an instance with ``build``.
         clients: every client's data (:func:`raysim.workloads.given.arrays.gather`), or their number in a named
             workload.
@@ -63,22 +64,23 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
         WorkloadError: the data is not sound, or does not fit the model.
     """
     objects = _Objects()
-    given = flatten(options)
+    settings = flatten(method) if isinstance(method, Mapping) else {}
+    given, named, facts = flatten(options), dict[str, object](), dict[str, object]()
+    defaults: dict[str, object] = {"method.name": "fedavg"} if method is None and resume is None else {}
     if resume is not None and not isinstance(resume, str | Path):
         raise ConfigError(f"resume: {resume!r} is not allowed. Allowed: the path of a run's folder, as text or a Path.")
-    settings = flatten(method) if isinstance(method, Mapping) else {}
-    named = any(name in ("workload", "workload.name") for name in (*given, *settings))
-    objects.take_section("method", method, given)
+    if method is not None and not isinstance(method, Mapping):
+        objects.take_section("method", method, named)
     arrays: GatheredArrays | GatheredGraphs | None = None
     if isinstance(clients, numbers.Integral):
-        given["workload.clients"] = int(clients)
+        facts["workload.clients"] = int(clients)
     elif clients is not None:
         arrays = gathered(clients, test)
         objects.classes["workload"] = GivenGraphs if isinstance(arrays, GatheredGraphs) else GivenData
-        given["workload.digest"] = arrays.digest()
-        loss, metrics = objects.take_functions(loss, metrics or {}, given)
+        facts["workload.digest"] = arrays.digest()
+        loss, metrics = objects.take_functions(loss, metrics or {}, facts)
         if resume is None and not isinstance(arrays, GatheredGraphs):  # else as it was
-            given.setdefault("test_share", 0.0 if test is not None else 0.2)
+            defaults["workload.test_share"] = 0.0 if test is not None else 0.2
     elif further := [name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None]:
         wrong = further[0]
         instead = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
@@ -86,10 +88,11 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
             f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "
             f"too, or {instead}."
         )
-    check_has_data(model, clients, workload_named=named or resume is not None)
-    if model is not None and not objects.take_section("model", model, given):
-        objects.take_model(model, given)
-    config = given_config(given, resume, objects.classes)
+    has_workload = any("workload.name" in source for source in (given, settings))
+    check_has_data(model, clients, workload_named=has_workload or resume is not None)
+    if model is not None and not objects.take_section("model", model, named):
+        objects.take_model(model, facts)
+    config = given_config(defaults, settings, named, given, facts, resume=resume, own=objects.classes)
     if arrays is not None:
         config = with_sections(config, workload=config.workload.holding(arrays, functions=(loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:
@@ -113,9 +116,6 @@ class _Objects:
         """Put a method's or a model's name, or its class and the options of an instance, into ``given``."""
         if isinstance(what, str):
             given[f"{kind}.name"] = what
-            return True
-        if isinstance(what, Mapping) and kind == "method":
-            given.update({**flatten(what), **given})
             return True
         cls = what if isinstance(what, type) else type(what)
         if not dataclasses.is_dataclass(cls) or (kind == "model" and not hasattr(cls, "build")):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @staying()
 def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
-    method: str | type[Any] | object | RunConfig | Mapping[str, object] = "fedavg",
+    method: str | type[Any] | object | RunConfig | Mapping[str, object] | None = None,
     resume: str | Path | None = None,
     *,
     model: object = None,
@@ -55,7 +55,8 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
 
     Args:
         method: the name of a method, a class or an instance of one's own, all settings that are not the defaults as a
-            mapping (``{"method": "fedavg", "training.momentum": 0.5}``), or a config.
+            mapping (``{"method": "fedavg", "training.momentum": 0.5}``), or a config; None: FedAvg, or, with
+            ``resume``, the folder's.
         resume: a run folder to continue, or its remote address; settings that are left out are the folder's, and no
             other may change results.
         model: the name of a model, a torch module, which keeps its initial values, or what makes one.
@@ -67,7 +68,8 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
         observer: is told of rounds as they happen (:class:`raysim.engine.observer.Observer`); or names, ``"mlflow"``,
             as ``--observer`` takes them.
         progress: show the progress in the terminal or the notebook.
-        options: settings by their short or full names, as on the command line, or by sections (``engine={…}``).
+        options: settings by their short or full names, as on the command line, or by sections (``engine={…}``). They
+            win over a mapping's and over the fields of an instance.
 
     Raises:
         RaysimError: as the command line reports it; every error of a user's making is one.

@@ -60,7 +60,7 @@ class Sampler(ABC):
     """Whether clients report, with their updates, their losses with the model that they were sent (:meth:`learn`)."""
     neighbors: ClassVar[Literal["replaced", "added or removed", ""]] = ""
     """The client by which two data sets differ that a run's ε tells apart (raysim/wrappers/accounting.py has both
-    forms); empty: no ε of its cohorts is known, and central noise is refused."""
+    forms); empty: no ε of its cohorts is known, and central noise above 0 is refused."""
     amplifies: ClassVar[bool] = True
     """Whether ε counts on the sampling; if not, all clients count as taking part in every round."""
 

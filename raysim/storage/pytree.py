@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,6 +68,17 @@ def finite(state: object, name: str = "") -> bool:
     """Whether no array in the tree holds NaN or infinity; ``name`` of the tree is for the TypeError of another leaf."""
     arrays = (leaf for _, leaf in _leaves(state, name) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc")
     return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def make_read_only(state: object) -> None:
+    """Set the arrays of a tree read-only, so that writing into one raises numpy's ValueError.
+
+    A value that is no state tree raises nothing here; :func:`check` does.
+    """
+    with suppress(TypeError):
+        for _, leaf in _leaves(state, ""):
+            if isinstance(leaf, np.ndarray):
+                leaf.flags.writeable = False
 
 
 def map_arrays(state: object, function: Callable[[Array], object]) -> Any:

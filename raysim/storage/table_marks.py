@@ -59,8 +59,15 @@ def bare(line: bytes) -> bytes:
     return line.rstrip(b"\r\n").rstrip(b",")
 
 
+def allow_cells_of(length: int) -> None:
+    """Raise csv's limit to cells of this number of characters: one cell may hold the accuracies of all clients."""
+    if length > csv.field_size_limit():
+        csv.field_size_limit(length)
+
+
 def cells(line: bytes) -> list[str]:
     """The cells of a line as texts; none if they cannot be read."""
+    allow_cells_of(len(line))
     try:
         return next(csv.reader([line.decode()]), [])
     except (UnicodeDecodeError, csv.Error):

@@ -71,10 +71,13 @@ def check_measures(study: Study) -> None:
     """ConfigError for a measure that no cell can have by its settings: told before the cells' hours, not after them."""
     from raysim.engine.round_columns import possible
 
-    found = [possible(cell.config()) for cell in study.cells()]
-    if None in found:
+    first: dict[str, Cell] = {}
+    for cell in study.cells():
+        first.setdefault(cell.place, cell)  # no seed or fold changes the columns
+    found = [(cell, possible(cell.config())) for cell in first.values()]
+    if any(names is None for _, names in found):
         return
-    columns = dict.fromkeys(name for names in found for name in names or ())
+    columns = dict.fromkeys(name for _, names in found for name in names or ())
     _check_gains(study)
     _check_costs(study, found)
     for measure in (*study.measures, *study.shown.values()):
@@ -86,16 +89,16 @@ def check_measures(study: Study) -> None:
             )
 
 
-def _check_costs(study: Study, found: Sequence[tuple[str, ...] | None]) -> None:
+def _check_costs(study: Study, found: Sequence[tuple[Cell, tuple[str, ...] | None]]) -> None:
     """ConfigError for curves against a cost that a row will not have.
 
     Args:
-        found: the columns of each cell by its settings.
+        found: a cell of each column and row, and its table's columns by its settings.
     """
     wanted = study.curves
     if wanted is None:
         return
-    for cell, names in zip(study.cells(), found, strict=True):
+    for cell, names in found:
         row = study.choice.groups[cell.row][0] if study.choice else cell.row
         there = [name for name in AGAINST if COLUMNS[name].when in ("", "always") or name in (names or ())]
         if wanted.against not in there and (row in wanted.rows or not wanted.rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ class Reading:
         """The variables of the template."""
         self.parts: dict[str, Part] = {}
         """Parts of the page by name, and ``charts``: replaced as a whole, so that other threads may read it."""
+        self._looks: dict[str, int] = {}
+        """Part → the look since which it is as it is; replaced as a whole, after ``parts``."""
 
     def page(self) -> str:
         """The whole page as it was at the last look."""
@@ -94,15 +97,34 @@ class Reading:
         content["live"] = live_part(live, seconds, self.folder.name, inline)
         self.content = content
         drawn = render_parts("run.html", content, blocks)
-        self.parts = self.parts | {name: {"html": html} for name, html in drawn.items()} | {"charts": charts}
+        self._show({name: {"html": html} for name, html in drawn.items()} | {"charts": charts})
         return self.parts
+
+    def newer(self, look: int) -> dict[str, Any]:
+        """``parts`` that changed after a look, and the number of the newest ``look``; 0 has all."""
+        looks = self._looks  # before the parts: one that is newer than its look is sent twice, and never missed
+        parts = self.parts
+        return {
+            "look": max(looks.values(), default=0),
+            "parts": {name: parts[name] for name, changed in looks.items() if changed > look},
+        }
 
     def broken(self, message: str) -> None:
         """Say in the parts that the folder can no longer be read."""
         live = self.content.get("live", {}) | {"state": "unknown", "word": "not finished", "banner": message}
         self.content = self.content | {"live": live}
         if "title" in self.content:
-            self.parts = self.parts | {"head": {"html": render_parts("run.html", self.content, ["head"])["head"]}}
+            self._show({"head": {"html": render_parts("run.html", self.content, ["head"])["head"]}})
+
+    def _show(self, drawn: dict[str, Part]) -> None:
+        """Replace parts; those that changed get the number of this look.
+
+        That is a time, in milliseconds since 1970, so that a page which outlives its server goes on with the next one.
+        """
+        look = max(time.time_ns() // 1_000_000, max(self._looks.values(), default=0) + 1)
+        changed = [name for name, part in drawn.items() if part != self.parts.get(name)]
+        self.parts = self.parts | drawn
+        self._looks = self._looks | dict.fromkeys(changed, look)
 
     def _moved(self, name: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Serves the page: static files, and one stream of server-sent events with the parts of the run as they change.
+"""Serves the page: static files, and the parts of the run that have changed since the page asked last.
 
 aiohttp, because Ray's own dashboard is built on it: no package more than a run needs anyway.
 """
@@ -9,7 +9,6 @@ import asyncio
 import functools
 import hmac
 import ipaddress
-import json
 import re
 import sys
 import time
@@ -23,15 +22,15 @@ from aiohttp import web
 
 from raysim.errors import ConfigError, ResultsError
 from raysim.report.html import style
-from raysim.ui.reading import Part, Reading
+from raysim.ui.reading import Reading
 
 STATIC = Path(__file__).parent / "static"
 PAUSE = 0.5
 """Seconds between two looks at the run's folder."""
 STEP = 0.1
-"""Seconds after which a stream looks for parts that it has not sent yet."""
-HEARTBEAT = 10.0
-"""Seconds of silence after which the stream says that it is still there."""
+"""Seconds after which a question that waits for new parts looks for some again."""
+LONGEST = 10.0
+"""Seconds after which a question is answered where nothing is new, so that the page knows that the server is there."""
 _EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
 """Digest of no text at all: plotly adds an empty style element and fills it rule by rule, which is no inline style."""
 _STYLE_NAME = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
@@ -62,7 +61,7 @@ def application(reading: Reading, token: str = "") -> web.Application:
     app = web.Application(middlewares=[_guard(token)])
     app[_READING] = reading
     app.router.add_get("/", _index)
-    app.router.add_get("/events", _events)
+    app.router.add_get("/parts", _parts)
     app.router.add_get("/static/plotly.min.js", _plotly)
     app.router.add_get("/static/style.css", _style)
     app.router.add_static("/static", STATIC)
@@ -173,19 +172,18 @@ async def _plotly(request: web.Request) -> web.StreamResponse:
     return web.FileResponse(chart_library(), headers={"Cache-Control": "no-cache"})
 
 
-async def _events(request: web.Request) -> web.StreamResponse:
-    """Send the parts that this stream has not sent yet, first all there are; a slow one skips states."""
-    response = web.StreamResponse(headers=_HEADERS | {"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    sent: dict[str, Part] = {}
-    spoken = time.monotonic()
-    with suppress(ConnectionResetError):  # the page was closed
-        while True:
-            parts = request.app[_READING].parts
-            fresh = {name: part for name, part in parts.items() if part != sent.get(name)}
-            if fresh or time.monotonic() - spoken > HEARTBEAT:
-                text = "".join(f"event: {name}\ndata: {json.dumps(part)}\n\n" for name, part in fresh.items())
-                await response.write((text or ": still here\n\n").encode())
-                sent, spoken = parts, time.monotonic()
-            await asyncio.sleep(STEP)
-    return response
+async def _parts(request: web.Request) -> web.StreamResponse:
+    """Send the parts that changed after the look at the folder that the page has drawn, as soon as there are some.
+
+    The page asks, and is not told by itself: one that draws slowly then skips states, where a stream of them would hold
+    up each one until all before it are drawn.
+    """
+    reading = request.app[_READING]
+    try:
+        after = int(request.query.get("after", "0"))
+    except ValueError:
+        raise web.HTTPBadRequest(text="after is the number of a look, which the last answer has.\n") from None
+    until = time.monotonic() + LONGEST
+    while (answer := reading.newer(after))["look"] == after and time.monotonic() < until:
+        await asyncio.sleep(STEP)
+    return web.json_response(answer)

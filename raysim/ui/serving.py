@@ -87,11 +87,11 @@ class Page:
 
     async def _end(self) -> None:
         await self._runner.cleanup()
-        streams = asyncio.all_tasks() - {asyncio.current_task()}  # which never end by themselves
-        for stream in streams:
-            stream.cancel()
-        if streams:
-            await asyncio.wait(streams, timeout=1.0)
+        questions = asyncio.all_tasks() - {asyncio.current_task()}  # which may still wait for something new
+        for question in questions:
+            question.cancel()
+        if questions:
+            await asyncio.wait(questions, timeout=1.0)
 
     def close(self) -> None:
         """Stop serving."""

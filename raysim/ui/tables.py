@@ -13,6 +13,7 @@ from typing import Any
 from raysim.errors import ResultsError
 from raysim.storage.csv_table import TEXT_COLUMNS
 from raysim.storage.folder_files import open_file
+from raysim.storage.table_marks import allow_cells_of
 
 Cell = float | str | None
 
@@ -56,6 +57,7 @@ class Tail:
             raise ResultsError(f"{self._path} is no table of a run: {error.strerror or error}") from error
         whole = data[: data.rfind(b"\n") + 1]  # the last line may be half written
         self._offset += len(whole)
+        allow_cells_of(len(whole))
         lines = csv.reader(whole.decode("utf-8", errors="replace").splitlines())
         try:
             if not self._columns:

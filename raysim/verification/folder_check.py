@@ -26,6 +26,7 @@ from raysim.storage.row_digest import cells_digest
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_summary
 from raysim.storage.state_digest import digest_of_digests
+from raysim.storage.table_marks import allow_cells_of
 from raysim.units import counted
 from raysim.verification.chain import is_chain, told
 from raysim.verification.derived_files import SUMMARY, planned_rounds, same, summary_differences
@@ -46,6 +47,8 @@ class FolderCheck:
     def __init__(self, path: Path) -> None:
         self.path, self.folder = path, RunFolder.open(path)
         if not is_there(path / PROOF_NAME):
+            if head := read_summary(path).get("proof"):
+                raise ResultsError(f"{path} has no {PROOF_NAME}, and {SUMMARY} names its head {head}: it was removed")
             raise ResultsError(
                 f"{path} has no {PROOF_NAME}: the run was made with --proof none, by an earlier version of raysim, or "
                 "has no round yet. Without it there is nothing to check the folder against"
@@ -200,6 +203,7 @@ class FolderCheck:
             content = content[: content.rfind(b"\n") + 1]  # a kill tears the last line
         elif not content.endswith(b"\n"):
             raise ValueError("its last line is not whole")
+        allow_cells_of(len(content))
         reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
         try:
             columns = next(reader, [])

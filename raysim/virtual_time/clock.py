@@ -113,9 +113,15 @@ class VirtualClock:
         return sorted((flight, step) for flight, step in self._taken.get(number - 1, ()) if step > after)
 
     def cohort(self, number: int) -> list[int]:
-        """The clients that count as a round's cohort, ascending: those sampled, or those whose updates it takes."""
+        """The clients that count as a round's cohort, ascending: those sampled, or those whose updates it takes.
+
+        If a cohort is lost as a whole, the round samples another one, and the last counts.
+        """
         step = self.step(number)
-        return sorted(flight.client for flight in (step.arrivals if self._stale else step.dispatched))
+        if self._stale:
+            return sorted(flight.client for flight in step.arrivals)
+        opened = max(flight.start for flight in step.dispatched)
+        return sorted(flight.client for flight in step.dispatched if flight.start == opened)
 
     def needed(self, version: int, number: int) -> bool:
         """Whether a step after ``number``, of this run or a longer one, takes an update that starts from a version."""
@@ -207,33 +213,40 @@ def fleet_of(config: RunConfig, worker: Worker, bytes_down: int) -> Fleet:
     clients, extra = schedule.trainable(config, federation.clients), ExtraBytes()
     held = np.array([federation.samples(client) for client in range(clients)], np.int64)
     if traits.extra_bytes is not None:
-        extra = traits.extra_bytes(sizes_of(model, federation.input_spec(0).classes))
+        statistics_stay = config.training.batchnorm_statistics == "local"
+        extra = traits.extra_bytes(sizes_of(model, federation.input_spec(0).classes, statistics_stay))
     bytes_up = traits.bytes_up(model.shared_tensors) + extra.up
     profiles, samples = profiles_of(config, clients), trained_samples(config, held)
     return Fleet(profiles, samples, bytes_down, bytes_up, extra.down_later, extra.down_per_client)
 
 
-def sizes_of(model: FlatModel, classes: int) -> Sizes:
+def sizes_of(model: FlatModel, classes: int, statistics_stay: bool) -> Sizes:
     """Sizes of a model; its features are the inputs of the first matrix in its head."""
     head = getattr(model.module, "head", None)
     matrices = [tensor for tensor in head.parameters() if tensor.dim() > 1] if head is not None else []
     features = int(matrices[0].shape[1]) if matrices else 0
-    shared = model.shared.numel()
-    return Sizes(model.shared_parameter_count, shared, model.buffer.numel() - shared, features, classes)
+    shared, parameters = model.shared.numel(), model.shared_parameter_count
+    private = model.parameters.numel() - parameters if statistics_stay else model.buffer.numel() - shared
+    return Sizes(parameters, shared, private, features, classes)
 
 
 def trained_samples(config: RunConfig, held: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many samples the clients that hold these numbers of them train on in a local epoch [n].
 
-    Mini-batches are cut as training cuts them (:mod:`raysim.workloads.batch_bounds`); those of DP-SGD have a mean size.
+    Mini-batches are cut as training cuts them (:mod:`raysim.workloads.batch_bounds`). An epoch of DP-SGD has Poisson
+    batches, of which the mean sizes are charged: with ⌈m / B⌉ of the mean size B that is up to B − 1 more than the m
+    samples that the client holds, a departure from m · epochs.
     """
-    training = config.training
-    if training.steps_per_epoch == 0 and training.last_batch != "drop":
+    training, private = config.training, config.privacy.kind == "dp-sgd"
+    if not private and training.steps_per_epoch == 0 and training.last_batch != "drop":
         return held
 
     def of_epoch(samples: int) -> int:
-        if config.privacy.kind == "dp-sgd":
-            return training.steps_per_epoch * min(training.batch_size, samples)
+        if private and samples:
+            from raysim.training.private_gradient import poisson_sampling  # late: torch, which starts slowly
+
+            size, steps = poisson_sampling(samples, training)
+            return size * steps
         return samples_of_steps(samples, training.batch_size, training.last, training.steps_per_epoch)
 
     counts, places = np.unique(held, return_inverse=True)

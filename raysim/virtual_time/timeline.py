@@ -101,6 +101,8 @@ class _Simulation:
     """When the cohort was sampled that is waited for; None before that, and in modes without cohorts."""
     cohort: int = 0
     """How many clients a usual round samples, or how many train at a time."""
+    sampled: int = 0
+    """How many were sampled when the round opened."""
     buffer: list[Flight] = field(default_factory=list)
     """Updates that have arrived since the last step."""
     flying: dict[int, Flight] = field(default_factory=dict)
@@ -132,8 +134,11 @@ class _Simulation:
     def steps(self) -> Iterator[ServerStep]:
         while self.version < len(self.settings.intervals):
             self._dispatch()
-            self._wait()
-            if self._due():
+            # Carried updates have arrived, no task is under way, and no idle client is available.
+            stranded = self.opened is None and self.rule.in_rounds and bool(self.buffer) and not self.flying
+            if not stranded:
+                self._wait()
+            if stranded or self._due():
                 yield self._step()
 
     # -- dispatch ---------------------------------------------------------------------------------------------------
@@ -155,7 +160,7 @@ class _Simulation:
             self._launch(client)
         self.wake = math.inf
         if chosen and self.rule.in_rounds:
-            self.opened = self.time
+            self.opened, self.sampled = self.time, len(chosen)
         elif len(chosen) < wanted:
             self.wake = self.idle.next_available(self.time)
 
@@ -242,8 +247,8 @@ class _Simulation:
     def _due(self) -> bool:
         """Whether the server takes a step now. A round that can bring nothing any more is opened again."""
         more = self._next() == self.time
-        now = Moment(self.time, self.opened, self.cohort, len(self.buffer), self.awaited, self.of_round, more)
-        due = self.rule.due(now)
+        counts = self.cohort, self.sampled, len(self.buffer), self.awaited, self.of_round
+        due = self.rule.due(Moment(self.time, self.opened, *counts, more))
         if due and not self.buffer and not (self.rule.stale and self.flying):
             self._cancel()
             self.opened = None

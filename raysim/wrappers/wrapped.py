@@ -46,6 +46,7 @@ from raysim.wrappers.compression import (
     wire_bytes,
 )
 from raysim.wrappers.defense import robust_mean
+from raysim.wrappers.own_columns import MALICIOUS, check_own, own_step
 from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
 from raysim.wrappers.trained_entries import check_frozen, without_frozen
 
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 
 BOUND, NOISE = "privacy bound", "privacy noise"
 """Parts of a message besides the method's own."""
-MALICIOUS = "malicious"
-"""Column of the clients table: 1 for an update that an attack has replaced, or made from changed data."""
 
 
 def running_method(config: RunConfig, federation: Federation | None = None) -> Any:
@@ -162,6 +161,7 @@ class Wrapped(Method[Any, Any]):
         if self.privacy.kind == "dp-sgd":
             task = replace(task, sample_privacy=SamplePrivacy(bound, noise))
         update, after = self.method.train(model, data, message, self._own(state), task)
+        check_own("Update.metrics", update.metrics)
         if self._changes_vectors:
             check_frozen(update.delta, model.shared_tensors)
         if update.extra and self._changes_vectors:
@@ -190,20 +190,21 @@ class Wrapped(Method[Any, Any]):
         """
         for name, value in self.spent(context.round).items():
             context.report.round(name, value)
-        if not updates.clients and self.privacy.kind != "central" and not self.method.traits.empty_rounds:
+        noised = self.privacy.kind == "central" and context.cohort.planned > 0  # 0: everybody is left out
+        if not updates.clients and not noised and not self.method.traits.empty_rounds:
             return server
         server, bound = self._opened(server)
         if self._attacker.omniscient:
             updates = self._forged(updates, context)
         if self.defense.on:
             updates = _with_mean(updates, robust_mean(self.defense, updates, context))
-        elif self.privacy.kind == "central":
+        elif noised:
             mean, bound = private_round(self.privacy, self.noise, bound, updates, context)
             updates = _with_mean(updates, mean)
-        if self._down is None:
-            return self._closed(self.method.aggregate(server, updates, context), bound)
-        after = self.method.aggregate(server.method, updates, context)
-        return self._closed(next_broadcast(self._down, self.method, server, after, context), bound)
+        after = own_step(self.method, server if self._down is None else server.method, updates, context)
+        if self._down is not None:
+            after = next_broadcast(self._down, self.method, server, after, context)
+        return self._closed(after, bound)
 
     def deploy(self, model: FlatModel, message: Message, state: Any) -> None:
         """The method's."""

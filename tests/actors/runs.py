@@ -12,6 +12,7 @@ from raysim.actors.capacity import place, useful_actors
 from raysim.actors.early_actors import EarlyActors
 from raysim.actors.parallel_map import RayParallel
 from raysim.actors.pool import RayPool
+from raysim.actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
 from raysim.driver.drive import drive
 from raysim.engine.observer import Observer
@@ -150,7 +151,7 @@ class Lender:
     def __enter__(self) -> Lender:
         """On a Ray of three cores, unless there is one."""
         if not ray.is_initialized():
-            ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
+            patiently(partial(ray.init, "local", num_cpus=3, include_dashboard=False, log_to_driver=False))
         return self
 
     def run(self, config: RunConfig, actors: int, *, dies: bool = False) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def start_head(folder: str, port: int, client: int, page: int, agent: int) -> su
     settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "GRPC_ENABLE_FORK_SUPPORT": "0"}
     with Path(folder, "log").open("w") as log:
         process = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
-    within(150, lambda: "runtime started" in Path(folder, "log").read_text() or process.poll() is not None, pause=0.1)
+    within(300, lambda: "runtime started" in Path(folder, "log").read_text() or process.poll() is not None, pause=0.1)
     assert "runtime started" in Path(folder, "log").read_text(), Path(folder, "log").read_text()
     return process
 
@@ -100,7 +100,7 @@ def test_both_ports_answer(cluster: Cluster) -> None:
             return True
         return False
 
-    assert within(30, answers, pause=0.2)  # the client server comes a moment after the head
+    assert within(120, answers, pause=0.2)  # the client server comes a moment after the head
     cluster_probe.check(cluster.head)
 
 
@@ -120,7 +120,7 @@ def test_a_token_that_is_wrong_missing_or_not_shown(
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(PlacementError, match="refuses a call without a token"):
         cluster_probe.check(address)
-    assert time.monotonic() - before < 20  # Ray itself takes half a minute for each
+    assert time.monotonic() - before < 60  # Ray itself takes half a minute for each of the four
 
 
 def test_the_wrong_kind_of_port(cluster: Cluster) -> None:

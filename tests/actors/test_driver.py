@@ -13,7 +13,7 @@ import pytest
 from raysim.actors import driver as driver_module
 from raysim.actors.driver import EventLog
 from raysim.config.run_config import build
-from raysim.engine.observer import Several, Silent, hears_of_clients
+from raysim.engine.observer import COSTLY, ChunkReturned, Named, Several, Silent, heard_by
 
 
 def test_events_come_in_order_and_once() -> None:
@@ -53,15 +53,22 @@ class Listener(Silent):
         pass
 
 
-def test_rows_of_clients_are_kept_only_for_who_listens() -> None:
-    assert not hears_of_clients(Several(Silent(), Silent()))
-    assert hears_of_clients(Several(Silent(), Listener()))
-    for clients in (True, False):
-        log = EventLog(clients)
-        log.clients_finished([{"client": 1}])
+class OfChunks(Silent):
+    def chunk_returned(self, chunk: ChunkReturned) -> None:
+        pass
+
+
+def test_what_is_much_is_kept_only_for_who_listens() -> None:
+    """An observer's own ``chunk_returned`` was never called by a run on Ray."""
+    assert heard_by(Several(Silent(), Silent())) == set()
+    assert heard_by(Several(Silent(), Listener())) == {"clients_finished"}
+    assert heard_by(Several(Listener(), Named(OfChunks()))) == {"clients_finished", "chunk_returned"}
+    for heard in (set[str](), {"clients_finished"}, {"chunk_returned"}, set(COSTLY)):
+        log = EventLog(heard)
+        for name in COSTLY:
+            log.tell(name, 1)
         log.note("said")
-        expected = [("clients_finished", ([{"client": 1}],)), ("note", ("said",))]
-        assert log.since(0, 0.0) == (expected if clients else expected[1:])
+        assert [name for name, _ in log.since(0, 0.0)] == [*(name for name in COSTLY if name in heard), "note"]
 
 
 @pytest.mark.parametrize("begins", [True, False])

@@ -39,7 +39,7 @@ def test_how_many_are_useful_as_far_as_the_config_tells(options: dict[str, Any],
 
 def dead(actor: Any) -> bool:
     try:
-        ray.get(actor.process.remote(), timeout=60)
+        ray.get(actor.process.remote(), timeout=300)
     except RayActorError:
         return True
     return False

@@ -65,7 +65,7 @@ def of_program(program: str, **environment: str) -> subprocess.CompletedProcess[
         env={**own, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -62,7 +62,7 @@ class Served:
             [sys.executable, *python, forked_worker.__file__, *arguments],
             env={**self.own, fork_server.WORKER: str(self.program), **environment},
             capture_output=True,
-            timeout=60,
+            timeout=300,
             check=True,
             preexec_fn=before,
             start_new_session=False,

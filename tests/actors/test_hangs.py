@@ -45,7 +45,7 @@ def going(folder: Path, limit: float) -> Iterator[Launched]:
     shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", folder / "mine.py")
     run = Launched(folder, [*RUN, f"--engine.heartbeat_limit={limit}"])
     try:
-        assert run.has_two_rounds(240), run.log.read_text()
+        assert run.has_two_rounds(480), run.log.read_text()
         yield run
     finally:
         gone = run.end()

@@ -185,7 +185,7 @@ def test_closed_early_nothing_of_it_goes_on(pool: RayPool, tmp_path: Path) -> No
     log = tmp_path / "log"
     with closing(pool.run(jobs(log, 9, seconds=3.0), print)) as running:
         next(running)
-        assert within(60, lambda: "0 starts" in log.read_text())
+        assert within(240, lambda: "0 starts" in log.read_text())
     time.sleep(4.0)
     assert "0 starts" in log.read_text() and "0 ends" not in log.read_text()
     # And what comes next is not mixed up with it.
@@ -203,7 +203,7 @@ def test_jobs_that_were_sent_ahead_run_beside_others_until_they_are_asked_for(po
     assert found[3].sends == 2 and pool._done == {} and not pool._work.left
     log = tmp_path / "log3"
     pool.send_ahead(jobs(log, 5, seconds=3.0))
-    assert within(60, lambda: "0 starts" in log.read_text())
+    assert within(240, lambda: "0 starts" in log.read_text())
     pool.drop_ahead()
     assert [done.result for done in pool.run(jobs(tmp_path / "log4", 1), print)] == [0]
     assert "0 ends" not in log.read_text() and not pool._work.left and pool._work.jobs == {}
@@ -238,7 +238,7 @@ def test_what_is_called_aside_ends_with_its_process(pool: RayPool, tmp_path: Pat
     result = pool.aside(_beside, str(tmp_path / "called"))
     process, clients = result(60)
     assert clients == 8 and (tmp_path / "called").exists() and process not in (os.getpid(), *processes(pool))
-    assert within(20, lambda: not Path(f"/proc/{process}").exists(), pause=0.1)
+    assert within(240, lambda: not Path(f"/proc/{process}").exists(), pause=0.1)
     broken = pool.aside(_broken_aside)
     with pytest.raises(OSError, match="no such font"):
         broken(60)

@@ -52,7 +52,7 @@ def test_a_class_of_a_program_that_asks_the_task_for_its_classes_is_sent(tmp_pat
     (tmp_path / "program.py").write_text(NET + RUN + AGAIN + RUN, encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=590
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines().count("rounds 1") == 2
@@ -67,7 +67,7 @@ def test_a_class_of_a_notebook_that_asks_the_task_for_its_classes_is_sent(
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=":")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in (NET, RUN)])
     place = {"metadata": {"path": str(tmp_path)}}
-    client.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+    client.NotebookClient(notebook, timeout=590, kernel_name="python3", resources=place).execute()
     printed = "".join(output.get("text", "") for output in notebook.cells[1]["outputs"])
     assert "rounds 1" in printed
 

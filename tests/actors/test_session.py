@@ -97,7 +97,7 @@ def test_client_actors_begin_before_the_config_is_sent(folder: Path, monkeypatch
     monkeypatch.setattr("raysim.actors.driver.DriverActor", driver)
     monkeypatch.setattr("ray.kill", lambda _: None)
     watch: Any = SimpleNamespace(own=object(), driver_starts=lambda: None)
-    observer = SimpleNamespace(clients=False, preparing=lambda *_: None)
+    observer = SimpleNamespace(heard=frozenset(), preparing=lambda *_: None)
     config = default_config("fedavg")
     with pytest.raises(InterruptedError):
         follow(config, folder, observer, lambda: False, lambda: False, watch)

@@ -29,7 +29,7 @@ from tests.small_runs import IN_PROCESS, small_run, words
 from tests.wrapped_runs import BASE, WRAPPED
 
 WAITING = "tests.raysim.user_code:Waiting"
-LIMIT, ENDING, START = 8, 20, 300
+LIMIT, ENDING, START = 8, 20, 450
 """Seconds: the limit of silence, what the end may take after it, and what a start may take on a busy machine."""
 SHARED_MEMORY = 80
 """Megabytes of /dev/shm where it is small: about the least object store that Ray allows."""

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from random import Random
 from types import TracebackType
 
 import ray
 
+from raysim.actors.start_retry import patiently
 from raysim.errors import FINISHED
 from raysim.running.simulation import run
 from tests.attack.folders import Ending, launch
@@ -110,7 +112,7 @@ def turning_head(place: Place, random: Random) -> Attempt:
 def turned(place: Place, lie: str, honest: int, random: Random) -> Attempt:
     """One run that joins the Ray of this process through such a relay."""
     if not ray.is_initialized():
-        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        patiently(partial(ray.init, "local", num_cpus=2, include_dashboard=False, log_to_driver=False))
     folder = place.new()
     with Relay(ray.get_runtime_context().gcs_address, honest, lie, random) as relay:
         with _joining(place, [f"--engine.address={relay.address}", f"--output={folder}"]) as process:

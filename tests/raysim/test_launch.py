@@ -58,7 +58,7 @@ class Launched:
             )
 
     def wait_for(self, text: str) -> None:
-        within(120, lambda: text in self.errors.read_text() or self.process.poll() is not None)
+        within(300, lambda: text in self.errors.read_text() or self.process.poll() is not None)
         assert text in self.errors.read_text(), self.errors.read_text()
 
     def interrupt(self, number: int = signal.SIGINT) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 import raysim
 from raysim.config.config_file import sealed
-from raysim.errors import RaysimError
+from raysim.crate.run_facts import RunFacts
+from raysim.errors import RaysimError, ResultsError
 from raysim.running.simulation import run
 from raysim.storage.proof_file import ProofFile
 from raysim.verify import main, verify_given
@@ -163,6 +164,13 @@ def test_without_a_proof_there_is_nothing_to_check(tmp_path: Path, capsys: pytes
     folder = run(small(tmp_path / "run", engine__proof="none", schedule__rounds=1)).folder
     assert main([str(folder)]) == 2
     assert "has no proof.jsonl: the run was made with --proof none" in capsys.readouterr().err
+    RunFacts.of(folder)  # of which a crate can be made: it claims no proof
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps({**summary, "proof": "ab" * 32}))
+    assert main([str(folder)]) == 2
+    assert "has no proof.jsonl, and summary.json names its head abab" in capsys.readouterr().err
+    with pytest.raises(ResultsError, match="it was removed"):
+        RunFacts.of(folder)
     assert main([str(tmp_path)]) == 2
     assert "config.yaml is missing" in capsys.readouterr().err
 

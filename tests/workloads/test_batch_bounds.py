@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.batch_bounds import KEEP, LastBatch, batch_bounds, samples_of_steps
+from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
 
 RULES = st.builds(
     LastBatch,
@@ -38,6 +40,19 @@ def test_a_training_pass(samples: int, size: int, last: LastBatch) -> None:
         assert sizes[-1] >= 2  # a single sample joins
         if last.rule == "merge":
             assert sizes[-1] >= last.below * size
+
+
+@pytest.mark.parametrize("samples", [30, 32, 33, 50, 64, 70])
+@pytest.mark.parametrize("rule", ["keep", "merge", "drop"])
+def test_arrays_and_nodes_are_cut_there(samples: int, rule: Literal["keep", "merge", "drop"]) -> None:
+    """With 50 samples and ``drop`` the one mini-batch had all 50 in the place of 32."""
+    expected, last = lengths(samples, 32, LastBatch(rule)), LastBatch(rule)
+    arrays = ArraySamples(np.arange(samples, dtype=np.float32), np.zeros(samples, np.int64), "cpu")
+    nodes = torch.arange(samples)
+    graph = Subgraph(torch.zeros(samples, 1), torch.zeros(2, 0, dtype=torch.int64))
+    for found in (arrays, NodeSamples(graph, nodes, nodes)):
+        batches = found.batches(32, torch.Generator().manual_seed(0), last)
+        assert [len(batch) for batch in batches] == expected
 
 
 @given(samples=st.integers(0, 300), size=st.integers(1, 60))

@@ -57,7 +57,7 @@ class ArraySamples:
             for start, stop in bounds:
                 yield self._batch(slice(start, stop))
             return
-        if len(bounds) == 1 and self._whole is not None:
+        if bounds == [(0, len(self))] and self._whole is not None:
             # All samples make one batch: in which order changes nothing but the rounding of their sums.
             yield self._batch(slice(None))
             return

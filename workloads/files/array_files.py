@@ -74,6 +74,8 @@ def check_header(file: IO[bytes], length: int) -> tuple[tuple[int, ...], np.dtyp
     if not all(isinstance(extent, int) and extent >= 0 for extent in shape):
         raise ValueError(f"its header claims the shape {shape}")
     held = length - len(np.lib.format.magic(*version)) - width - size
+    if not kind.itemsize and math.prod(shape):
+        raise ValueError(f"its header claims {kind} {shape}, values that take no bytes")
     if expected != held:
         raise ValueError(f"its header claims {kind} {shape}, {expected} bytes, and {held} are there")
     return shape, kind

@@ -174,6 +174,10 @@ def _array(value: Any, where: str) -> Array:
         )
     if found.ndim == 0:
         raise WorkloadError(f"{where}: a single number; give an array whose first axis counts the samples")
+    native = found.dtype.newbyteorder("=")
+    # torch takes neither axes that run backwards, as those of x[..., ::-1], nor another machine's order of bytes.
+    if found.dtype != native or min(found.strides) < 0:
+        found = np.ascontiguousarray(found, native)
     if found.dtype in (np.uint16, np.uint32, np.uint64):
         found = found.astype(np.int64)
     return found.astype(np.float32) if found.dtype == np.longdouble else found
@@ -228,6 +232,10 @@ def _name(key: object, what: str) -> str:
 def site_names(sites: object) -> NDArray[np.str_]:
     """The name of every sample's client, as text; WorkloadError for one that is no name."""
     given = np.asarray(sites)
+    if given.dtype.kind == "U" and isinstance(sites, list | tuple):
+        given = np.asarray(sites, object)  # text beside a missing value, which has become text
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        _name(float("nan"), "sites")
     if given.dtype.kind in "OU":
         for name in dict.fromkeys(given.ravel().tolist()):
             _name(name, "sites")

@@ -173,7 +173,7 @@ class NodeSamples:
         self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
     ) -> Iterator[Batch]:
         bounds = [(0, len(self))] if generator is None else bounds_of_pass(len(self), batch_size, True, last)
-        if generator is None or len(bounds) == 1:
+        if generator is None or bounds == [(0, len(self))]:
             yield self._batch(slice(None))
             return
         order = torch.randperm(len(self), generator=generator, device=generator.device).to(self.nodes.device)

@@ -19,7 +19,7 @@ from raysim.workloads.images.augmentation import AUGMENT, Augment, augmentation
 from raysim.workloads.images.federation import ImageFederation, channel_statistics
 from raysim.workloads.images.image_set import blank
 from raysim.workloads.images.image_workload import brightness
-from raysim.workloads.option_types import Ge, Help, Le
+from raysim.workloads.option_types import ALLOW_DOWNLOAD, Ge, Help, Le
 from raysim.workloads.tables.table import OwnTable, Rows
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class HuggingFace(OwnTable):
         path = Path(self.path).expanduser()
         if self.repository and not path.exists():
             if not self.download:
-                raise WorkloadError(f"no folder {path}; set download to true to have {self.repository} put there")
+                raise WorkloadError(f"no folder {path}; {ALLOW_DOWNLOAD} puts {self.repository} there")
             fetch_dataset(self.repository, self.configuration, path)
         read = read_saved(path, self.train_split, self.test_split)
         need_columns(path, read.columns.table.schema.empty_table().to_pandas(), (*self.categorical, *self.ignore))

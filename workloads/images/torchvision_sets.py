@@ -64,7 +64,7 @@ class TorchvisionOptions(ImageOptions):
         return stored
 
     def _stored(self, pixels: bool) -> ImageSet | None:
-        folder = images_folder()
+        folder = None if self.path else images_folder()
         file = None if folder is None else folder / f"{self.name}.npz"
         if file is None or not file.is_file():
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,7 @@ def classes_of(column: pandas.Series[Any], origin: str) -> tuple[tuple[str, ...]
     _need_all(column, origin)
     names = texts(column)
     try:
-        order = sorted(set(names), key=float)
+        order = sorted(set(names), key=_place)
     except ValueError:
         order = sorted(set(names))
     if len(order) > MAX_CLASSES:
@@ -108,6 +109,12 @@ def classes_of(column: pandas.Series[Any], origin: str) -> tuple[tuple[str, ...]
         )
     codes = {name: code for code, name in enumerate(order)}
     return tuple(order), np.array([codes[name] for name in names], dtype=np.int64)
+
+
+def _place(name: str) -> tuple[bool, float, str]:
+    """Where a class that is a number stands: by its value, behind all of them "nan", and equal ones by their text."""
+    value = float(name)
+    return math.isnan(value), 0.0 if math.isnan(value) else value, name
 
 
 def has_fractions(column: pandas.Series[Any]) -> bool:

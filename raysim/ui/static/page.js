@@ -1,4 +1,4 @@
-// The live page of a run: follows the server's events and shows each part when it changes.
+// The live page of a run: asks the server for the parts that have changed, and shows them.
 // The parts are those of raysim/report/templates/run.html; the server has escaped whatever comes from a run.
 
 import { Chart } from "./charts.js";
@@ -47,17 +47,27 @@ function showCharts({ list, series, costs }) {
   byId("spread").parentElement.hidden = !points.spread.length;
 }
 
-function follow() {
-  const source = new EventSource("/events");
-  source.addEventListener("charts", (event) => showCharts(JSON.parse(event.data)));
-  for (const { dataset } of document.querySelectorAll("[data-part]"))
-    source.addEventListener(dataset.part, (event) => show(dataset.part, JSON.parse(event.data)));
-  source.addEventListener("open", () => document.body.classList.remove("offline"));
-  source.addEventListener("error", () => {
-    document.body.classList.add("offline");
-    // A server that answers with an error ends the stream for good.
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
-  });
+async function ask(after) {
+  try {
+    const answer = await fetch(`/parts?after=${after}`);
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null; // the server has ended, or the way to it
+  }
+}
+
+const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+
+/** The next answer is asked for when the last one is drawn, so that a slow browser is never behind by more than one. */
+async function follow() {
+  for (let drawn = 0; ; ) {
+    const answer = await ask(drawn);
+    document.body.classList.toggle("offline", !answer);
+    if (answer) {
+      for (const [name, part] of Object.entries(answer.parts)) name === "charts" ? showCharts(part) : show(name, part);
+      drawn = answer.look;
+    } else await pause(3);
+  }
 }
 
 follow();

@@ -20,6 +20,8 @@ class Moment(NamedTuple):
     """When the cohort was sampled that is waited for; None before that, and in modes without cohorts."""
     cohort: int
     """Clients of a usual round, or that train at a time."""
+    sampled: int
+    """Clients of the cohort that is waited for: fewer than in a usual round where fewer were there."""
     arrived: int
     """Updates that have arrived since the last step."""
     flying: int

@@ -35,8 +35,8 @@ class Deadline(CutShort):
         return opened + self.deadline
 
     def enough(self, now: Moment, opened: float) -> bool:
-        """From the deadline on."""
-        return now.time >= self.ends(opened)
+        """From the deadline on, with every update that arrives at it."""
+        return now.time >= self.ends(opened) and not now.more
 
 
 KIND = Deadline

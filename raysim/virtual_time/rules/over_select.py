@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from raysim.rounding import rounded_up
 from raysim.virtual_time.rules._rule import CutShort, Moment
 
 
@@ -22,7 +22,7 @@ class OverSelect(CutShort):
 
     def begins(self, cohort: int, flying: int) -> int:
         """More than in a usual round, rounded up."""
-        return math.ceil(self.over_select * cohort - 1e-9)  # 1.1 · 100 is 110, and not 111
+        return rounded_up(self.over_select, cohort)
 
     def enough(self, now: Moment, opened: float) -> bool:
         """With the updates of a usual round."""

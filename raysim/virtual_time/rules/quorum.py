@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from raysim.rounding import rounded_up
 from raysim.virtual_time.rules._rule import CutShort, Moment
 
 
@@ -18,12 +18,12 @@ class Quorum(CutShort):
     quorum: float
 
     def enough(self, now: Moment, opened: float) -> bool:
-        """With the share that is asked for."""
-        return now.of_round >= self.updates(now.cohort)
+        """With the share of the clients that were sampled, which may be fewer than in a usual round."""
+        return now.of_round >= self.updates(now.sampled)
 
     def updates(self, cohort: int) -> int:
         """The share, rounded up."""
-        return math.ceil(self.quorum * cohort - 1e-9)  # 0.55 · 100 is 55, and not 56
+        return rounded_up(self.quorum, cohort)
 
 
 KIND = Quorum

@@ -6,7 +6,6 @@ learning (arXiv 1807.00459), section 4.2 (a share of every batch) and Eq. 3 (mod
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,6 +14,7 @@ import numpy as np
 
 from raysim.errors import ConfigError
 from raysim.method import ClientTask, Module, Tensor, Vector
+from raysim.rounding import rounded_up
 from raysim.workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, Samples, distinct_input_specs
 from raysim.workloads.metrics import EvaluationSums, evaluate
 from raysim.wrappers.attacks._attacker import SUCCESS, Attacker
@@ -81,7 +81,7 @@ class Backdoor(Attacker):
         assert trigger is not None, "a worker's attack is fitted to its data"
 
         def changed(batch: Batch) -> Batch:
-            count = math.ceil(self.poisoned_share * len(batch) - 1e-9)
+            count = rounded_up(self.poisoned_share, len(batch))
             images, labels = batch.x.clone(), batch.y.clone()
             images[:count] = trigger.stamped(images[:count])
             labels[:count] = trigger.target

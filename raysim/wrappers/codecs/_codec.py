@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from raysim.method import Shape, Vector
+from raysim.rounding import rounded_up
 
 Payload = dict[str, NDArray[Any]]
 """The arrays that travel, by name."""
@@ -44,4 +45,4 @@ def entries_of(shapes: Sequence[Shape]) -> int:
 
 def entries_kept(share: float, entries: int) -> int:
     """k = ⌈share · d⌉, at least 1."""
-    return max(1, min(entries, math.ceil(share * entries - 1e-9)))
+    return max(1, min(entries, rounded_up(share, entries)))

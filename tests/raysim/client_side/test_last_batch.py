@@ -114,11 +114,12 @@ def test_batches_of_one_sample_are_refused_where_batch_norm_has_one_value(tmp_pa
         ({"training.steps_per_epoch": 4}, [18, 22, 16]),  # 5 5 3 5, 5 6 5 6 and four times 4
         ({"training.steps_per_epoch": 4, "training.last_batch": "drop"}, [20, 20, 16]),
         ({"training.steps_per_epoch": 4, "privacy.kind": "dp-sgd", "privacy.noise_multiplier": 1.0}, [20, 20, 16]),
+        ({"privacy.kind": "dp-sgd", "privacy.noise_multiplier": 1.0}, [15, 15, 4]),  # in the mean 3 · 5, 3 · 5, 4
     ],
 )
 def test_virtual_time_counts_the_samples_that_are_trained_on(options: dict[str, Any], expected: list[int]) -> None:
     config = build([{"method.name": "fedavg", "training.batch_size": 5} | options])
-    assert trained_samples(config, np.array(SIZES)).tolist() == expected
+    assert trained_samples(config, np.array([*SIZES, 0])).tolist() == [*expected, 0]
 
 
 @pytest.mark.parametrize(

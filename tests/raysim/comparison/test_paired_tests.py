@@ -144,6 +144,11 @@ def _marks(**rows: dict[int, float]) -> dict[str, str]:
     return {row: mark for (row, _, _), mark in paired_tests.marks(values, [*rows], [""], [find("accuracy")]).items()}
 
 
+def test_where_no_value_is_better_there_is_no_best_row() -> None:
+    values = {("few", "", "participants"): {0: 3.0, 1: 4.0}, ("many", "", "participants"): {0: 8.0, 1: 9.0}}
+    assert paired_tests.marks(values, ["few", "many"], [""], [find("participants")]) == {}
+
+
 def test_a_row_that_lacks_hard_seeds_is_not_the_best_for_that() -> None:
     """Its mean, 0.80, is above the other's, 0.74, which beats it on every seed that both have, and by the test too."""
     easy = {0: 0.8, 1: 0.81, 2: 0.79}

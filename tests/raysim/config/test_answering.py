@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Never
 
 import pytest
@@ -37,6 +39,19 @@ def test_json_stands_alone_on_standard_output(capsys: pytest.CaptureFixture[str]
     assert carried_out(answer) == 3
     said = capsys.readouterr()
     assert said.out.startswith("a user's own code\nfour") and "\x1b" not in said.out and not said.err
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_full_standard_output_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert carried_out(lambda options: Answer("four", {"found": 4}), *words) == 2
+    assert capsys.readouterr().err == (
+        "raysim.made: standard output cannot be written (No space left on device). Make room there, or send it "
+        "elsewhere.\n"
+    )
 
 
 @pytest.mark.parametrize(

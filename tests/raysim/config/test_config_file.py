@@ -114,8 +114,8 @@ def test_a_cluster_that_is_named_or_trusted_is_used(listener: tuple[str, socket.
         (["--address", "local"], "local"),
     ):
         assert parse([*file, *words]).config.engine.address == wanted
-    assert given_config({"engine": {"address": "local"}}, "run").engine.address == "local"
-    assert given_config({"address": address}, "run").engine.address == address
+    assert given_config({"engine": {"address": "local"}}, resume="run").engine.address == "local"
+    assert given_config({"address": address}, resume="run").engine.address == address
     assert naming_words({"engine.address": address}) == f" --engine.address {address}"
     Path("own.yaml").write_text("engine: {address: auto}\n")  # that of the user's own environment
     assert parse(["--config", "own.yaml"]).config.engine.address == "auto"
@@ -216,7 +216,7 @@ def test_a_file_alone_downloads_nothing(hub: list[str], word: str, capsys: pytes
     with pytest.raises(ConfigError, match=r"workload\.download.*name it in the settings too"):
         raysim.run("fedavg", resume="run")
     assert evaluate(["run"]) == 2
-    with pytest.raises(RaysimError, match="set download to true"):
+    with pytest.raises(RaysimError, match=r"--download true .* puts me/pets there"):
         load_federation(trusted_config(Path("run"), trust=()), Sequential())
     assert not hub
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
 from pydantic import Field
 
@@ -17,6 +18,8 @@ from raysim.workloads.option_types import Help, OpenShare, Positive, PositiveInt
     [
         (int, " 12 ", 12),
         (int, "1_000", 1000),
+        (int, np.int64(7), 7),
+        (PositiveInt, np.uint8(7), 7),
         (int, "012", 12),  # in YAML it would be ten
         (float, "1e-3", 0.001),
         (float, "3", 3.0),
@@ -35,6 +38,9 @@ from raysim.workloads.option_types import Help, OpenShare, Positive, PositiveInt
         (tuple[int, ...], [3, "2"], (3, 2)),
         (tuple[float, ...], "1e-3,2", (0.001, 2.0)),
         (tuple[str, ...], "MUTAG, 'a,b', 7", ("MUTAG", "a,b", "7")),
+        (tuple[str, ...], "Patient #", ("Patient #",)),
+        (tuple[str, ...], 'id: x, weight [kg], *, "a,b"', ("id: x", "weight [kg]", "*", "a,b")),
+        (tuple[str, ...], "a{b}", ("a{b}",)),
         (int | tuple[int, ...], "64", 64),
         (int | tuple[int, ...], "5,6", (5, 6)),
     ],

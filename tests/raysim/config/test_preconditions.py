@@ -30,6 +30,7 @@ class Pulled(FedAvg):
     pull_from: Annotated[int, Help("its first round"), OnlyWith("method.pull", say=0.1)] = 1
 
 
+ASYNC: dict[str, Any] = {"timing.mode": "async", "devices.preset": "uniform"}
 NAMED = "tests.raysim.config.test_preconditions:Pulled"
 
 
@@ -44,6 +45,31 @@ NAMED = "tests.raysim.config.test_preconditions:Pulled"
             {"timing.mode": "quorum"},
             "timing.mode: quorum needs to know when clients are back, and nothing says it with devices.preset none. "
             "Leave it out, or set devices.preset to uniform, classes, phones, day or trace.",
+        ),
+        (
+            {"devices.drop_probability": 0.5},
+            "devices.drop_probability: 0.5 has no effect with devices.preset none. Leave it out, or set devices.preset "
+            "to uniform, classes, phones, day or trace.",
+        ),
+        (
+            {"devices.preset": "uniform", "devices.spread": 1.0},
+            "devices.spread: 1.0 has no effect with devices.preset uniform. Leave it out, or set devices.preset to "
+            "phones or day.",
+        ),
+        (
+            {"timing.staleness": "hinge"},
+            "timing.staleness: hinge has no effect with timing.mode sync and timing.late drop. Leave it out, or set "
+            "timing.mode to async or buffered, or timing.late to carry.",
+        ),
+        (
+            ASYNC | {"timing.staleness_delay": 9},
+            "timing.staleness_delay: 9 has no effect with timing.staleness polynomial. Leave it out, or set "
+            "timing.staleness to hinge.",
+        ),
+        (
+            ASYNC | {"timing.staleness": "constant", "timing.staleness_slope": 2.0},
+            "timing.staleness_slope: 2.0 has no effect with timing.staleness constant. Leave it out, or set "
+            "timing.staleness to polynomial or hinge.",
         ),
         (
             {"training.margin_kind": "log"},
@@ -82,6 +108,10 @@ def test_an_option_that_would_not_be_read_is_refused_in_one_form(settings: dict[
     [
         {"timing.mode": "buffered", "devices.preset": "phones", "timing.buffer": 3},
         {"timing.buffer": 10},  # the default itself
+        {"devices.spread": 0.5, "devices.latency": 0.05, "timing.staleness_delay": 4},  # defaults too
+        {"devices.preset": "day", "devices.spread": 1.0, "devices.watts": 2.0},
+        ASYNC | {"timing.staleness": "hinge", "timing.staleness_slope": 10.0, "timing.staleness_delay": 9},
+        {"timing.mode": "quorum", "timing.late": "carry", "devices.preset": "day", "timing.staleness": "constant"},
         {"defense.rule": "median", "defense.before": "mixing", "defense.byzantine": 0.3},
         {"training.optimizer_state": "kept", "training.momentum": 0.9},
         {"training.optimizer_state": "batch", "training.optimizer": "adam"},

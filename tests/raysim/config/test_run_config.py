@@ -245,6 +245,15 @@ def test_a_wrong_default_of_a_method_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_option_of_an_earlier_version_is_read_by_its_new_name() -> None:
     assert given_config({"engine": {"visit_deadline": 7.0}}).engine.task_deadline == 7.0
+    backdoor = {"kind": "backdoor", "target": 3}
+    assert given_config({"attack": backdoor, "workload": "digits"}).attack.target_label == 3
+
+
+def test_an_option_that_is_no_more_may_be_named_switched_off() -> None:
+    """As kept runs of the first studies do."""
+    assert given_config({"engine": {"vectorise": False}}) == given_config({})
+    with pytest.raises(ConfigError, match=r"Unknown option engine\.vectorise"):
+        given_config({"engine": {"vectorise": True}})
 
 
 @pytest.mark.parametrize(("workload", "older"), [("tudataset", "data"), ("ogb", "data"), ("mnist", "data_dir")])

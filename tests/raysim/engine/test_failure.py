@@ -171,6 +171,14 @@ def test_when_every_client_fails_the_reasons_are_shown(start: Start) -> None:
     assert code == 1 and "skipped: client 3, round 1" in error and "round 1: every client failed" in error
 
 
+@pytest.mark.parametrize("skip", [(), ("--engine.on_client_error=skip",)])
+def test_where_a_step_takes_one_update_no_client_can_be_skipped(start: Start, skip: tuple[str, ...]) -> None:
+    """It was advised all the same, and ended the run by an error without a next step."""
+    code, error = start("--model=mlp", "--learning_rate=1e30", "--timing.mode=async", "--devices.preset=phones", *skip)
+    assert code == 1 and "a server step takes one update, so that no client can be left out of it." in error
+    assert "set --timing.mode to buffered, with --timing.buffer 2 or more" in error
+
+
 @pytest.mark.parametrize(
     ("kind", "found"), [("float64", "float64 array"), ("shape", "float32 array of shape"), ("dict", "dict of 1")]
 )

@@ -24,6 +24,7 @@ from raysim.method import ClientTask, Context, Message, Update, Updates
 from raysim.results.result import comparable
 from raysim.running.simulation import run
 from raysim.workloads.metrics import evaluate
+from tests.made_subgraphs import rings
 from tests.small_runs import small_run, worker_of
 
 COLUMNS = list(decompose(np.ones(1), np.ones((1, 1)), np.ones(1)))
@@ -69,10 +70,11 @@ def whole_model(worker: Worker, client: int, sent: Message, before: Any, update:
     return copy.deepcopy(model.module)
 
 
-def mean_loss(module: torch.nn.Module, worker: Worker, client: int) -> float:
+def mean_loss(module: torch.nn.Module, worker: Worker, client: int, state: Any = None) -> float:
+    """The loss on what the client trains with; ``state``: where the method makes that from its data."""
     module.eval()
     with torch.no_grad():
-        (batch,) = worker.data(client).train.batches(10_000)
+        (batch,) = worker.judged_data(client, state).train.batches(10_000)
         return float(torch.nn.functional.cross_entropy(module(batch.x).double(), batch.y))
 
 
@@ -92,7 +94,8 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
         for client in clients:
             message, before = method.message(server, client), kept.get(client)
             epochs, rate = schedule.planned_intervals(config)[number - 1], config.training.learning_rate
-            task = ClientTask(config.seed, number, client, epochs, rate, config.training, 10, cohort=everyone)
+            classes = worker.federation.input_spec(client).classes
+            task = ClientTask(config.seed, number, client, epochs, rate, config.training, classes, cohort=everyone)
             before = worker.first_state(client) if before is None else before
             with kept_globals(own_code=False):
                 seed_globals(task, own_code=False)
@@ -109,11 +112,12 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
         summed = total.total() if method.traits.weighted_mean else None
         server = method.aggregate(server, Updates(tuple(clients), samples, tuple(updates), summed), context)
         shares = samples / samples.sum()
-        losses = np.array([[mean_loss(model, worker, judge) for judge in clients] for model in models])
-        new = [
-            mean_loss(worker.deployed(client, method.message(server, client), kept.get(client)).module, worker, client)
-            for client in clients
-        ]
+        losses = np.array([[mean_loss(model, worker, judge, kept.get(judge)) for judge in clients] for model in models])
+        new = []
+        for client in clients:
+            state = kept.get(client)
+            judged = worker.deployed(client, method.message(server, client), state).module
+            new.append(mean_loss(judged, worker, client, state))
         local, everywhere = shares @ np.diag(losses), shares @ losses @ shares
         found.append({"local": local, "shift": everywhere - local, "aggregation": shares @ new - everywhere})
     return found
@@ -210,7 +214,26 @@ def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Pa
     if method == "fedbn":
         options |= {"model.name": "tests.raysim.user_code:WithBatchNorm", "training.last_batch": "keep"}
     wanted = small_run(tmp_path / method, options)
-    rows = run(wanted).rounds
+    check_by_hand(wanted, run(wanted).rounds)
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_models_are_judged_on_the_graphs_that_they_are_trained_on(tmp_path: Path, clients: int) -> None:
+    """FedSage+ adds neighbors to every client's graph: both sides of the aggregation term are measured with these."""
+    options = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": clients}
+    options |= {"workload.partition": "louvain", "workload.split": "random", "workload.test_share": 0.7}
+    options |= {"workload.validation_share": 0.0, "model.name": "sage", "model.hidden": 4, "schedule.rounds": 2}
+    options |= {"method.name": "fedsageplus", "method.width": 8, "method.hidden_share": 1.0}
+    options |= {"method.generator_epochs": 30, "method.generator_rate": 0.05, "evaluation.decompose_every": 1}
+    wanted = small_run(tmp_path / "run", options)
+    found = run(wanted)
+    assert found.clients["generated_neighbors"].max() > 0
+    check_by_hand(wanted, found.rounds)
+    if clients == 1:  # the mean of one model is that model
+        assert found.rounds["aggregation_term"].tolist() == pytest.approx([0, 0], abs=1e-6)
+
+
+def check_by_hand(wanted: RunConfig, rows: pd.DataFrame) -> None:
     with fixed_threads(wanted.engine.threads):
         found = by_hand(wanted)
     for number, expected in enumerate(found):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,25 @@ def test_central_noise_comes_without_a_client_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(server(config) - first, noise, rtol=1e-4, atol=1e-5)
     spent = [epsilon([(Sums(0.01, 1, False, rounds),)], 1.0, Privacy("central")) for rounds in (1, 2, 3)]
     assert result.rounds["epsilon"].tolist() == spent
+
+
+@pytest.mark.parametrize(("quantile", "sampling"), [(None, "fixed"), (0.5, "fixed"), (None, "by-size")])
+def test_a_cohort_of_which_everybody_is_left_out_is_no_noisy_sum(
+    tmp_path: Path, quantile: float | None, sampling: str
+) -> None:
+    """Its planned size is 0: the noise was divided by it."""
+    options = LOGISTIC | {
+        "schedule.sampling_rate": 0.25,
+        "privacy.clip_quantile": quantile,
+        "schedule.sampling": sampling,
+    }
+    alone = [small_run(tmp_path / str(left), options, schedule__without=(left,), **NOISE) for left in range(4)]
+    results = [run(config) for config in alone]
+    empty = [result.rounds["participants"] == 0 for result in results]
+    assert any(rounds.any() for rounds in empty)
+    for result, rounds in zip(results, empty, strict=True):
+        spent = [0.0, *result.rounds["epsilon"]]
+        assert [after == before for before, after in itertools.pairwise(spent)] == rounds.tolist()
 
 
 def test_an_adaptive_bound_without_a_client_by_hand(tmp_path: Path) -> None:

@@ -38,15 +38,26 @@ def test_cohorts_of_late_joiners(tmp_path: Path) -> None:
 
 
 def test_local_noise_counts_tasks(tmp_path: Path) -> None:
-    """In rounds, those of the client that took part most often; in virtual time at least its updates that arrived."""
+    """Those of the client that took part most often; in virtual time, of which most updates have arrived by then."""
     options: dict[str, Any] = {"privacy__kind": "local", "schedule__sampling_rate": 0.5}
     result = run(small_run(tmp_path / "rounds", BASE, **options))
     most = int(result.clients["client"].value_counts().max())
     assert result.rounds["epsilon"].iloc[-1] == epsilon([(Sums(1, 1, True, most),)], 1.0, PRIVACY)
     options |= {"devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 2}
     result = run(small_run(tmp_path / "virtual", BASE, **options))
-    most = int(result.clients["client"].value_counts().max())
-    assert result.rounds["epsilon"].iloc[-1] >= epsilon([(Sums(1, 1, True, most),)], 1.0, PRIVACY)
+    for number, spent in zip(result.rounds["round"], result.rounds["epsilon"], strict=True):
+        most = int(result.clients.query(f"round <= {number}")["client"].value_counts().max())
+        assert spent == epsilon([(Sums(1, 1, True, most),)], 1.0, PRIVACY)
+
+
+@pytest.mark.parametrize("kind", ["local", "dp-sgd"])
+def test_what_is_spent_by_a_round_does_not_depend_on_the_rounds_after_it(tmp_path: Path, kind: str) -> None:
+    """A run of four rounds that went on differed from one of eight, which counted updates that had not arrived."""
+    options: dict[str, Any] = {"devices__preset": "phones", "devices__spread": 1.0, "privacy__kind": kind}
+    options |= {"timing__mode": "buffered", "timing__buffer": 2, "timing__concurrency": 4, "schedule__local_epochs": 1}
+    longer = run(small_run(tmp_path / "eight", BASE, **options, schedule__rounds=8)).rounds["epsilon"].tolist()
+    shorter = run(small_run(tmp_path / "four", BASE, **options, schedule__rounds=4)).rounds["epsilon"].tolist()
+    assert shorter == longer[:4] and longer[4] > longer[0]
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -57,6 +68,18 @@ def test_dp_sgd_counts_the_steps_that_are_taken(tmp_path: Path, steps: int) -> N
     pairs = zip(done["samples"].tolist(), done["steps"].tolist(), strict=True)
     histories = {(Sums(min(8, samples), samples, False, int(taken)),) for samples, taken in pairs}
     assert budget(tmp_path, **options).histories(4) == histories and len(histories) > 2
+
+
+def test_stale_updates_count_the_epochs_of_their_own_round(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"privacy__kind": "dp-sgd", "devices__preset": "phones", "devices__spread": 1.0}
+    options |= {"timing__mode": "buffered", "timing__buffer": 2, "timing__concurrency": 4}
+    options |= {"schedule__intervals": "random", "schedule__local_epochs": 3, "schedule__rounds": 8}
+    result = run(small_run(tmp_path / "run", BASE, **options))
+    done = result.clients.groupby("client").agg({"samples": "max", "steps": "sum"})
+    assert result.clients["local_epochs"].nunique() > 1 and result.clients["staleness"].max() > 0
+    pairs = zip(done["samples"].tolist(), done["steps"].tolist(), strict=True)
+    histories = {(Sums(min(8, samples), samples, False, int(taken)),) for samples, taken in pairs}
+    assert result.rounds["epsilon"].iloc[-1] == epsilon(histories, 1.0, Privacy("dp-sgd", noise_multiplier=1.0))
 
 
 def test_a_resumed_run_goes_on_with_the_noise_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

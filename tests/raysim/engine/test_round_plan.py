@@ -117,6 +117,16 @@ def test_what_cannot_be_done_with_cohorts_by_loss(tmp_path: Path, options: dict[
         small_run(tmp_path / "run", OORT, **options)
 
 
+@pytest.mark.parametrize("sampling", ["oort", "power-of-choice"])
+def test_updates_of_cohorts_by_loss_may_be_clipped_without_noise(tmp_path: Path, sampling: str) -> None:
+    """The refusal of noise advises it: no ε is told, as there is none."""
+    chosen = BASE | {"schedule.sampling": sampling, "privacy.kind": "central", "privacy.clip": 0.1}
+    with pytest.raises(ConfigError, match=r"or privacy\.noise_multiplier to 0"):
+        small_run(tmp_path / "noise", chosen, privacy__noise_multiplier=1.0)
+    result = run(small_run(tmp_path / "clipped", chosen, privacy__noise_multiplier=0.0))
+    assert result.clients["clipped"].any() and "epsilon" not in result.rounds
+
+
 def test_a_plan_without_training_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--devices.preset=phones", "--schedule.sampling=oort"]) != 0
     assert "looks at losses, so that no round is known without the training" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ LOCK: Any = threading.Lock()
 TENSOR: Any = torch.zeros(3)
 A_LIST: Any = [0.5]
 BY_NUMBER: Any = {1: 1.0}
+SIZE = sum(parameter.numel() for parameter in seeded().parameters())
 NEITHER = "a value of type {} can neither be sent nor saved; use numpy arrays, numbers, text, dataclasses"
 
 
@@ -40,6 +41,11 @@ def changed(change: Callable[[Update], Any]) -> FedAvg:
 def measuring(**metrics: Any) -> Callable[[Update], Update]:
     """Adds metrics to those of an update."""
     return lambda update: replace(update, metrics={**update.metrics, **metrics})
+
+
+def with_delta(change: Callable[[Any], Any]) -> Callable[[Update], Update]:
+    """Changes the delta of an update."""
+    return lambda update: replace(update, delta=change(update.delta))
 
 
 def reporting(place: str, name: Any, value: Any) -> FedAvg:
@@ -113,6 +119,18 @@ UPDATES: dict[str, tuple[Callable[[Update], Any], str]] = {
         lambda update: replace(update, delta=TENSOR),
         "Update.delta is a Tensor, not a numpy array of float32",
     ),
+    **{
+        f"a delta {name}": (
+            with_delta(change),
+            f"Update.delta is {found}; expected float32 of shape ({SIZE},), one number for each shared entry",
+        )
+        for name, change, found in (
+            ("of one number", lambda delta: delta.mean(keepdims=True), "float32 of shape (1,)"),
+            ("cut short", lambda delta: delta[:-1], f"float32 of shape ({SIZE - 1},)"),
+            ("as a column", lambda delta: delta[:, None], f"float32 of shape ({SIZE}, 1)"),
+            ("in float64", lambda delta: delta.astype(np.float64), f"float64 of shape ({SIZE},)"),
+        )
+    },
     "no update": (lambda update: update.delta, "train returned a ndarray in the place of its Update"),
     "infinite": (
         lambda update: replace(update, extra={"own": np.array([np.inf])}),
@@ -142,6 +160,43 @@ def test_a_state_of_a_client_is_refused_by_the_name_of_its_part(tmp_path: Path) 
 def test_a_message_is_refused_by_the_name_of_its_part(tmp_path: Path) -> None:
     said = failed(SendsALock(), tmp_path / "run")
     assert said == f"client 0, round 1, stage message: Message.extra.lock: {NEITHER.format('lock')}"
+
+
+def sending(change: Callable[[Message], Any]) -> FedAvg:
+    """FedAvg whose messages are changed."""
+
+    class Sends(FedAvg):
+        def message(self, server: Any, client: int) -> Any:
+            return change(super().message(server, client))
+
+    return Sends()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda message: message.parameters, "message returned a ndarray in the place of a Message"),
+        (lambda message: Message(TENSOR), "Message.parameters is a value of type Tensor, not a numpy array of float32"),
+        (
+            lambda message: Message(message.parameters.astype(np.float64)),
+            f"Message.parameters is a value of type ndarray of shape ({SIZE},) of float64, not a numpy array of fl",
+        ),
+        (
+            lambda message: Message(message.parameters[:, None]),
+            f"Message.parameters is a value of type ndarray of shape ({SIZE}, 1) of float32, not a numpy array of fl",
+        ),
+    ],
+)
+def test_what_is_sent_is_a_vector_of_float32(change: Callable[[Message], Any], words: str, tmp_path: Path) -> None:
+    said = failed(sending(change), tmp_path / "run")
+    assert said.startswith(f"client 0, round 1, stage message: {words}") and "\n" not in said
+
+
+def test_traits_that_are_no_traits_are_a_sentence(tmp_path: Path) -> None:
+    class Wrong(FedAvg):
+        traits: ClassVar[Any] = {"weighted_mean": True}
+
+    assert failed(Wrong(), tmp_path / "run").endswith("traits is a dict. Write traits = Traits(...) of raysim.method.")
 
 
 REPORTS: dict[str, tuple[str, Any, Any, str]] = {

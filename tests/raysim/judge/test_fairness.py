@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
+import pytest
 
+from raysim.errors import ConfigError
+from raysim.judge import __main__ as judge
 from raysim.judge import budget, fairness, measuring, options
 from raysim.judge.refusals import Refusal
 from raysim.judge.runs import Run, Side
@@ -97,6 +101,14 @@ def test_options_of_the_data_may_follow_the_seed_and_no_others() -> None:
     assert found.kind == "mixed settings" and found.where == "training.momentum" and found.b == "–"
 
 
+def test_a_note_says_where_seeds_are_folds() -> None:
+    request = Namespace(recompute=1)
+    one, two = Described(0, {"workload.fold": 3}), Described(1, {"workload.fold": 4})
+    assert judge._notes(request, side("A", one), side("B", one)) == ()
+    (note,) = judge._notes(request, side("A", one, two), side("B", one, two))
+    assert note.startswith("each seed is another fold")
+
+
 def test_the_section_that_is_compared_may_differ_and_no_other() -> None:
     pairs = pair(Described(settings={"compression.bits": 4}), Described(settings={"compression.bits": 8}))
     assert kinds(options.between(pairs, "compression", ())) == []
@@ -114,3 +126,9 @@ def test_two_groups_of_one_setting_have_nothing_to_compare() -> None:
 
 def test_runs_without_an_accuracy_are_judged_by_their_loss() -> None:
     assert measuring.measure_of("", pair(Described(), Described())).name == "loss"
+
+
+@pytest.mark.parametrize("name", ["participants", "epochs_total", "local_gain"])
+def test_a_measure_of_which_no_value_is_better_judges_nothing(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"--measure {name}: no value of it is better than another"):
+        measuring.measure_of(name, pair(Described(), Described()))

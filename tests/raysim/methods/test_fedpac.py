@@ -149,3 +149,30 @@ def test_distance_mean_is_the_weight_divided_by_the_features(make_local_training
     mean = delta(method__distance="mean", method__alignment=2.0)
     assert np.array_equal(mean, delta(method__distance="sum", method__alignment=2.0 / 64))
     assert not np.array_equal(mean, delta(method__distance="sum", method__alignment=2.0))
+
+
+def test_statistics_that_stay_with_a_client_are_neither_sent_nor_mixed(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(
+        method__name="fedpac",
+        model__name="tests.raysim.user_code:WithBatchNorm",
+        training__batchnorm_statistics="local",
+        training__last_batch="merge",
+    )
+    worker, method, clients = local.worker, local.method, (0, 1, 2)
+    server, size = method.init_server(worker.model(0)), 64 * 10 + 10
+    assert server.mean_head.size == size
+    updates, states = [], {}
+    for client in clients:
+        first = worker.first_state(client)
+        update, states[client] = worker.train(local.task(client), method.message(server, client), first)
+        assert update.extra["head"].size == size
+        assert not np.array_equal(states[client].private[size:], first.private[size:])
+        updates.append(update)
+    samples = np.array([worker.federation.samples(client) for client in clients])
+    server = method.aggregate(server, Updates(clients, samples, tuple(updates)), context())
+    for client in clients:
+        deployed = worker.deployed(client, method.message(server, client), states[client])
+        assert np.array_equal(deployed.take_shared(), server.parameters)
+        assert np.array_equal(deployed.take_private()[:size], server.heads[client])
+        assert np.array_equal(deployed.take_private()[size:], states[client].private[size:])
+    assert not np.array_equal(states[0].private[size:], states[1].private[size:])

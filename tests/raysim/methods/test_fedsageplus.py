@@ -14,11 +14,12 @@ from torch.nn.functional import cross_entropy
 from raysim.methods import _missing_neighbors as parts
 from raysim.methods.fedsageplus import FedSagePlus, Mended
 from raysim.running.simulation import run
-from raysim.workloads.federated_data import NO_SAMPLES, ClientData
+from raysim.workloads.federated_data import NO_SAMPLES, ChangedSamples, ClientData
 from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
 from raysim.workloads.models.dropout import GeneratorDropout
+from raysim.wrappers.attack import attacker_of
 from tests.made_subgraphs import by_hand, rings
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
 
 STAR = Subgraph(torch.tensor([[1.0], [2.0], [3.0], [4.0]]), torch.tensor([[0, 1, 0, 2, 0, 3], [1, 0, 2, 0, 3, 0]]))
 """Node 0 with neighbors 1, 2 and 3, whose features are 1, 2, 3 and 4."""
@@ -112,8 +113,25 @@ def test_a_client_is_judged_on_its_mended_graph() -> None:
     assert batch.x.nodes.tolist() == [1] and batch.x.x.flatten().tolist() == [1, 2, 3, 4, 5, 6]
     assert batch.x.edge_index[:, 6:].tolist() == [[3, 0, 4, 5], [4, 5, 3, 0]]
     assert data.validation is NO_SAMPLES
+    flipped = ChangedSamples(client().train, lambda batch: replace(batch, y=1 - batch.y))
+    twice = ChangedSamples(flipped, lambda batch: replace(batch, y=batch.y + 5))
+    (batch,) = FedSagePlus().judged_data(replace(client(), train=twice), state).train.batches(10)
+    assert batch.x.x.flatten().tolist() == [1, 2, 3, 4, 5, 6] and batch.y.tolist() == [6]
     untouched = client()
     assert FedSagePlus().judged_data(untouched, Mended(np.zeros(0, np.int64), np.zeros(0, np.float32))) is untouched
+
+
+def test_a_malicious_client_trains_on_its_mended_graph(tmp_path: Path) -> None:
+    options = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 2, "model.name": "sage"}
+    options |= {"method.name": "fedsageplus", "attack.kind": "label-flip", "attack.malicious": (0,)}
+    worker = worker_of(small_run(tmp_path / "run", options))
+    data = worker.data(0)
+    (plain,) = data.train.batches(100)
+    state = Mended(np.array([1, 2]), np.zeros(4, np.float32), 1)
+    poisoned = attacker_of(worker.config.attack).poisoned(data, 2)
+    (batch,) = worker.config.method.judged_data(poisoned, state).train.batches(100)
+    assert batch.x.graph.num_nodes == plain.x.graph.num_nodes + 2
+    assert torch.equal(batch.y, 1 - plain.y)
 
 
 def test_what_clients_show_is_theirs_and_counts() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ import pytest
 
 from raysim.comparison import markdown
 from raysim.launch import main as launch
+from raysim.paper import checklist, collected
 from raysim.paper.__main__ import main
 from raysim.paper.collected import collect
+from raysim.paper.instructions import readme
+from raysim.paper.pictures import write_curves
 from raysim.results.measures import find
 from raysim.verify import main as verify
 from tests.raysim.judge.groups import A, B, run
@@ -55,6 +59,33 @@ def test_runs_on_other_data_are_no_pairs(runs: Path, tmp_path: Path) -> None:
     folders += [run(tmp_path / "c" / str(seed), seed, **A, limit=300) for seed in (0, 1)]
     page = markdown.page(collect(folders, "", [find("loss")]).page())
     assert "| fedprox − fedavg |" in page and "limit 300 − " not in page and "limit 200, loss" in page
+
+
+def test_the_curves_are_of_the_first_measure_that_rounds_have(runs: Path, tmp_path: Path) -> None:
+    """One that sums up whole runs was a traceback."""
+    local = collect([*(runs / "a").iterdir()], "", [find("rounds_to_0.5")])
+    assert not write_curves(local, tmp_path) and not list(tmp_path.iterdir())
+    assert write_curves(replace(local, measures=[*local.measures, find("accuracy")]), tmp_path)
+    assert b"<svg" in (tmp_path / "curves.svg").read_bytes()[:1000]
+    assert "curves.svg" in readme(local, "", True) and "curves.svg" not in readme(local, "", False)
+
+
+def test_runs_whose_rows_have_one_name_when_cut_have_places_of_their_own(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collected, "_plain", lambda text: "long")
+    found = collect([*(runs / "a").iterdir(), *(runs / "b").iterdir()], "", [find("loss")])
+    assert [run.place for run in found.runs] == ["long-seed0", "long-seed1", "long-seed0-2", "long-seed1-2"]
+
+
+def test_samples_are_those_of_the_clients_that_took_part(runs: Path) -> None:
+    found = collect([*(runs / "a").iterdir()], "", [find("loss")])
+    assert "training samples in all (" in checklist.page(found)
+    result = found.first.result
+    few = replace(result, clients=result.clients[result.clients["client"] < 3])
+    assert "training samples of the 3 that took part (" in checklist.page(
+        replace(found, runs=[replace(found.first, result=few)])
+    )
 
 
 def test_the_commands_of_the_readme_repeat_the_run(

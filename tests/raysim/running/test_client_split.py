@@ -40,6 +40,7 @@ def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
     ("options", "words"),
     [
         ({"alpa": 0.1}, "split: unknown option alpa. Did you mean alpha"),
+        ({"beta": 1.0}, "split: unknown option beta"),
         ({"alpha": -1}, "split.alpha: -1 is not allowed"),
         ({"partition": "dirichle"}, "split.partition: 'dirichle' is not allowed. Did you mean dirichlet"),
         *(
@@ -53,6 +54,8 @@ def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
         ({"clients": 100}, "100 clients are more than the 90 training samples"),
         ({"sites": ["a", "b"]}, "give one name for each sample"),
         ({"sites": [None] * 90}, "sites: the key None is no name"),
+        ({"sites": ["a", float("nan"), "b"] * 30}, "sites: the key nan is no name"),
+        ({"sites": [1.0, float("nan"), 2.0] * 30}, "sites: the key nan is no name"),
         ({"seed": -1}, "split.seed: -1 is not allowed"),
         ({"seed": None}, "split.seed: None is not allowed"),
         ({"seed": "a"}, "split.seed: 'a' is not allowed"),

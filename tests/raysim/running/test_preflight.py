@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ import pytest
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
-from raysim.driver.federation_checks import check_federation
 from raysim.engine.load_federation import load_federation
-from raysim.running.preflight import check_request
 from raysim.workloads.parallel_map import sequential
 from tests.raysim.conftest import Start
 
@@ -174,12 +171,3 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
         for part in ("body.", "head.", "body.structure.", "body.eigenvalue_encoder.", "body.filter_encoder."):
             assert (part in model.parts) == any(parameter.startswith(part) for parameter in names), (name, part)
         assert model.batch_norm == has_batch_norm(model.build(task)), name
-
-
-def test_checking_takes_a_small_part_of_a_start() -> None:
-    config = build([{"method.name": "fedrad", "workload.name": "digits"}])
-    federation = load_federation(config, sequential)
-    began = time.process_time()
-    check_request(config)
-    check_federation(config, federation)
-    assert time.process_time() - began < 0.5

@@ -14,6 +14,8 @@ import raysim
 from raysim.errors import ConfigError, ResultsError
 from raysim.launch import main
 from raysim.methods.fedavg import FedAvg
+from raysim.methods.fedprox import FedProx
+from raysim.running.python_objects import config_of
 from raysim.workloads.errors import WorkloadError
 from tests.fingerprint import fingerprint
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
@@ -36,6 +38,51 @@ def test_own_data_and_model_train_and_leave_a_whole_folder(tmp_path: Path) -> No
     assert found.config["workload"]["name"] == found.config["model"]["name"] == "given"
     assert len(found.config["workload"]["digest"]) == len(found.config["model"]["digest"]) == 64
     assert "class Net" in (tmp_path / "run" / "source.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "expected"),
+    [
+        ({"method": "fedprox", "schedule.rounds": 50, "training": {"momentum": 0.5}}, {"rounds": 7, "mu": 0.2}, 7),
+        ({"method": "fedprox", "rounds": 50, "method.mu": 0.3}, {"schedule.rounds": 7, "method": {"mu": 0.2}}, 7),
+        (FedProx(mu=0.5), {"rounds": 7, "mu": 0.2}, 7),
+        (FedProx(mu=0.5), {"schedule": {"rounds": 7}, "method.mu": 0.2}, 7),
+        (None, {"method.name": "fedprox", "rounds": 7, "mu": 0.2}, 7),
+    ],
+)
+def test_a_keyword_wins_by_whichever_name(method: Any, options: dict[str, Any], expected: int) -> None:
+    """The settings mapping and the instance's field won, without a word, over a keyword of the other name."""
+    config, _ = config_of(method, None, {"workload.name": "synthetic", **options})
+    assert (config.schedule.rounds, config.method.mu) == (expected, 0.2)
+
+
+def test_one_option_by_two_names_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"schedule\.rounds is given twice, .* Leave one out"):
+        config_of("fedavg", None, {"rounds": 7, "schedule.rounds": 8})
+
+
+@pytest.mark.parametrize("name", ["test_share", "workload.test_share"])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_the_share_of_tests_is_the_one_that_was_given(name: str, share: float) -> None:
+    whole: dict[str, Any] = {"test": samples(20, 9)} if not share else {}
+    for method, options in (("fedavg", {name: share}), ({"method": "fedavg", name: share}, {})):
+        assert config_of(method, None, options, seeded(), three_clients(), **whole)[0].workload.test_share == share
+    assert config_of("fedavg", None, {}, seeded(), three_clients())[0].workload.test_share == 0.2
+
+
+def test_arrays_that_run_backwards_or_are_of_another_machine(tmp_path: Path) -> None:
+    pairs, tests = three_clients(), samples(20, 9)
+    turned = [(np.ascontiguousarray(x[:, ::-1])[:, ::-1], y.astype(">u2")) for x, y in pairs]
+    foreign = (np.ascontiguousarray(tests[0][:, ::-1])[:, ::-1], tests[1].astype(">i8"))
+    assert turned[0][0].strides[1] < 0 and foreign[0].strides[1] < 0
+    one, other = run(tmp_path / "one", test=tests), run(tmp_path / "other", clients=turned, test=foreign)
+    assert fingerprint(one.folder) == fingerprint(other.folder)
+
+
+def test_a_run_is_resumed_without_its_methods_name(tmp_path: Path) -> None:
+    raysim.run("fedprox", workload="synthetic", model="logistic", **QUICK | {"rounds": 1}, output=str(tmp_path / "run"))
+    found = raysim.run(resume=tmp_path / "run", rounds=2)
+    assert len(found.rounds) == 2 and found.config["method"]["name"] == "fedprox"
 
 
 def test_a_module_keeps_its_initial_values_and_a_factory_has_the_seeds(tmp_path: Path) -> None:

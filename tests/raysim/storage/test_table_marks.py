@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_a_later_column_changes_no_mark_and_is_cut_off(tmp_path: Path) -> None:
     again.check(mark)
     again.cut(mark)
     assert (tmp_path / "a.csv").read_bytes() == content and again.mark() == mark
+
+
+def test_a_cell_may_be_longer_than_csv_allows_and_a_cut_keeps_the_row(tmp_path: Path) -> None:
+    """Its row had as many cells added as the table has columns, and no reader took the table any more."""
+    accuracies = json.dumps([0.833333] * 20_000)
+    growing = Table(tmp_path / "rounds.csv")
+    growing.append([{"round": 1, "client_accuracies": accuracies, "loss": 0.5}])
+    mark, content = growing.mark(), (tmp_path / "rounds.csv").read_bytes()
+    growing.append([{"round": 2, "client_accuracies": accuracies, "loss": 0.4}])
+    again = Table(tmp_path / "rounds.csv")
+    again.cut(mark)
+    assert (tmp_path / "rounds.csv").read_bytes() == content
+    assert again.frame()["client_accuracies"].tolist() == [accuracies]
 
 
 @given(data=st.data())

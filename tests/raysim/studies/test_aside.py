@@ -15,11 +15,11 @@ def test_the_loop_does_not_wait_and_one_call_is_at_work_at_a_time() -> None:
     def work() -> None:
         calls.append(len(calls))
         begun.release()
-        assert free.acquire(timeout=60)
+        assert free.acquire(timeout=300)
 
     with Aside(work) as aside:
         aside.call()
-        assert begun.acquire(timeout=60)
+        assert begun.acquire(timeout=300)
         aside.call()  # is left out
         assert calls == [0]
         free.release()

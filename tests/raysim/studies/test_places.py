@@ -43,7 +43,7 @@ def test_a_page_that_is_a_link_is_refused_by_name(folder: Path, secret: Path) ->
     assert secret.read_bytes() == before
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(180)
 def test_a_page_that_is_a_pipe_does_not_hang(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(folder / "page.md")
     assert f"{folder / 'page.md'} is neither a regular file nor a folder" in refused(folder)
@@ -51,7 +51,7 @@ def test_a_page_that_is_a_pipe_does_not_hang(folder: Path, capsys: pytest.Captur
     assert capsys.readouterr().err.startswith(f"raysim: {folder / 'page.md'} is neither")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(180)
 def test_a_page_exchanged_for_a_pipe_or_link_after_the_study_was_read(folder: Path, secret: Path) -> None:
     read = study_of(folder)
     os.mkfifo(folder / "page.md")
@@ -85,7 +85,7 @@ def test_a_link_in_the_results_is_refused(folder: Path, secret: Path) -> None:
         study_file.read(folder / "small.yaml")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(180)
 def test_a_kept_cell_that_is_a_pipe_or_link_is_refused_by_name(folder: Path, secret: Path) -> None:
     read = study_of(folder)
     first, second, *_ = read.cells()

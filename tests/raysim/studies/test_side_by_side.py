@@ -72,7 +72,7 @@ def started(path: Path) -> tuple[subprocess.Popen[str], Cell, int]:
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     cell = next(study_file.read(path).cells())
     table = folder_of(cell) / "rounds.csv"
-    within(60, lambda: table.exists() and table.read_text(encoding="utf-8").count("\n") > 6)
+    within(300, lambda: table.exists() and table.read_text(encoding="utf-8").count("\n") > 6)
     return process, cell, json.loads(claim_of(cell.path).read_text(encoding="utf-8"))["process"]
 
 
@@ -108,7 +108,7 @@ def test_two_workers_leave_the_bytes_that_one_leaves_a_failed_cell_too(
 def test_a_killed_cell_is_found_and_goes_on_from_its_checkpoint(tmp_path: Path, whole: dict[str, bytes]) -> None:
     process, cell, number = started(made(tmp_path / "killed", LONG))
     os.kill(number, signal.SIGKILL)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert f"{cell.name}: its process was killed by SIGKILL; it goes on from its last checkpoint" in out
     assert rows(tmp_path / "killed") == whole
@@ -118,8 +118,8 @@ def test_a_killed_cell_is_found_and_goes_on_from_its_checkpoint(tmp_path: Path, 
 def test_cells_of_a_killed_study_stop_and_go_on(tmp_path: Path, whole: dict[str, bytes]) -> None:
     process, cell, _ = started(made(tmp_path / "killed", LONG))
     process.kill()
-    process.communicate(timeout=60)
-    within(60, lambda: not is_held(claim_of(cell.path)))  # they notice
+    process.communicate(timeout=300)
+    within(300, lambda: not is_held(claim_of(cell.path)))  # they notice
     assert not cell.path.exists()
     assert goes_on(cell) > 6  # its last whole round was saved
     assert study.main([str(tmp_path / "killed" / "small.yaml"), "--workers", "2"]) == 0
@@ -131,7 +131,7 @@ def test_cells_of_a_killed_study_stop_and_go_on(tmp_path: Path, whole: dict[str,
 def test_a_signal_saves_the_last_whole_round_of_every_cell(tmp_path: Path, number: signal.Signals) -> None:
     process, cell, _ = started(made(tmp_path, LONG))
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 128 + number, err
     assert "a repeat goes on" in err and f"{cell.name}: stopped, its last whole round is saved" in out
     assert not cell.path.exists() and not is_held(claim_of(cell.path))
@@ -166,7 +166,7 @@ def test_no_cell_waits_for_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyP
     seen: list[bool] = []
 
     def written(self: whole_study.Table) -> None:
-        seen.append(within(60, lambda: len([*tmp_path.glob("results/*.csv")]) == 6))
+        seen.append(within(300, lambda: len([*tmp_path.glob("results/*.csv")]) == 6))
 
     monkeypatch.setattr(side_by_side, "work", notes_its_number)
     monkeypatch.setattr(whole_study.Table, "cell_ended", written)

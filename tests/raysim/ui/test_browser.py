@@ -27,7 +27,7 @@ from tests.chromium import browser as browser
 
 COMPLAINTS = ("error", "warning")
 pytestmark = MARKS
-PATIENT = 60_000.0
+PATIENT = 180_000.0
 """Milliseconds until what must come has come."""
 
 
@@ -96,7 +96,7 @@ def test_a_run_from_its_first_round_to_after_its_end(browser: Any, tmp_path: Pat
         expect(opened.locator(".slot.replaced")).to_contain_text("replaced 1×", timeout=PATIENT)
 
         stop.set()
-        run.join(60)
+        run.join(240)
         assert [outcome.status for outcome in outcomes] == ["stopped"]
         expect(opened.locator("#state")).to_have_text("stopped", timeout=PATIENT)
         expect(opened.locator("[data-part=current] section")).to_have_count(0)
@@ -105,7 +105,7 @@ def test_a_run_from_its_first_round_to_after_its_end(browser: Any, tmp_path: Pat
         assert complaints == []
     finally:
         stop.set()
-        run.join(60)
+        run.join(240)
         page.close()
     # The server has ended too: what was there stays on the screen, and the page says what happened.
     expect(opened.locator("#offline")).to_contain_text("The page's server has ended", timeout=PATIENT)

@@ -28,6 +28,8 @@ def test_parts_are_new_only_when_something_changed(folder: Path) -> None:
     second = reading.refresh()
     assert [name for name in second if second[name] != first[name]] == ["head", "tiles", "rounds", "charts"]
     assert "3 of 2 rounds" in second["head"]["html"] and "loss</span><b>0.5</b>" in second["tiles"]["html"]
+    looks = [reading.newer(0)["look"]]
+    assert reading.refresh() == second and reading.newer(looks[0]) == {"look": looks[0], "parts": {}}
     Table(folder / "rounds.csv").truncate(1)  # what a resumed run does
     assert reading.refresh()["charts"]["series"]["accuracy"] == [(1.0, 0.4)]
 

@@ -16,6 +16,7 @@ import pytest
 
 from raysim.errors import ConfigError
 from raysim.launch import main
+from raysim.storage.run_folder import RunFolder
 from raysim.ui import server
 from raysim.ui.__main__ import main as ui_main
 from raysim.ui.server import STATIC, chart_library, is_loopback
@@ -31,41 +32,66 @@ def page(folder: Path) -> Iterator[Page]:
 def status(url: str, **headers: str) -> int:
     request = urllib.request.Request(url, headers={name.title(): value for name, value in headers.items()})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
 
 
-def test_the_stream_begins_with_all_parts(page: Page) -> None:
-    parts: dict[str, Any] = {}
-    with urllib.request.urlopen(f"{page.url}events", timeout=10) as stream:
-        while not {"head", "rounds", "charts"} <= set(parts):
-            line = stream.readline().decode().rstrip()
-            if line.startswith("event: "):
-                parts[line[7:]] = json.loads(stream.readline().decode().removeprefix("data: "))
-    assert "<h1>fedavg on digits</h1>" in parts["head"]["html"] and len(parts["charts"]["series"]["accuracy"]) == 2
+def newer(page: Page, look: int) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{page.url}parts?after={look}", timeout=120) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
-def test_a_page_that_is_closed_leaves_no_stream_behind(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_answer_has_all_parts_and_the_next_what_has_changed(page: Page, folder: Path) -> None:
+    first = newer(page, 0)
+    assert set(first["parts"]) >= {"head", "rounds", "charts", "partition", "log"}
+    assert "<h1>fedavg on digits</h1>" in first["parts"]["head"]["html"]
+    assert len(first["parts"]["charts"]["series"]["accuracy"]) == 2
+    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.6})
+    second = newer(page, first["look"])
+    assert set(second["parts"]) == {"head", "tiles", "rounds", "charts"} and second["look"] > first["look"]
+    assert len(second["parts"]["charts"]["series"]["accuracy"]) == 3
+
+
+def test_who_asks_late_gets_the_newest_state_and_none_before_it(page: Page, folder: Path) -> None:
+    """A slow browser drew each state in turn, and was a minute behind the run."""
+    first, run = newer(page, 0), RunFolder.open(folder)
+    looks = [first["look"]]
+    for number in (3, 4, 5):
+        run.append_round({"round": number, "accuracy": 0.1 * number})
+        looks.append(newer(page, looks[-1])["look"])
+    late = newer(page, first["look"])
+    assert late["look"] == looks[-1] and late["parts"]["charts"]["series"]["accuracy"][-1] == [5.0, 0.5]
+
+
+def test_a_question_that_is_none_is_refused(page: Page) -> None:
+    assert status(f"{page.url}parts?after=now") == 400
+
+
+def test_a_page_that_is_closed_leaves_no_question_behind(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Asyncio wrote that a task "was destroyed but it is pending" for each browser that was looking."""
     served = Page(folder, Address("127.0.0.1", 0))
-    streams = [urllib.request.urlopen(f"{served.url}events", timeout=10) for _ in range(4)]
-    for number, stream in enumerate(streams):
-        stream.readline()
+    look = newer(served, 0)["look"]
+    browsers = [socket.create_connection(("127.0.0.1", served.port), timeout=120) for _ in range(4)]
+    for number, browser in enumerate(browsers):
+        for after in (0, look):  # the second has no answer yet
+            browser.sendall(f"GET /parts?after={after} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            assert after or browser.recv(1)
         if number % 2:
-            stream.close()
+            browser.close()
     served.close()
     del served
     gc.collect()
-    for stream in streams:
-        stream.close()
+    for browser in browsers:
+        browser.close()
     assert caplog.text == ""
 
 
 def test_nothing_from_elsewhere_is_allowed_in(page: Page) -> None:
     for path in ("", "static/page.js", "static/style.css", "static/plotly.min.js"):
-        with urllib.request.urlopen(page.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(page.url + path, timeout=120) as answer:
             policy = answer.headers["Content-Security-Policy"]
             assert (
                 policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'") and "unsafe" not in policy
@@ -79,13 +105,13 @@ def test_nothing_from_elsewhere_is_allowed_in(page: Page) -> None:
 
 def test_the_chart_library_is_the_installed_one_and_is_sent_once(page: Page) -> None:
     address = f"{page.url}static/plotly.min.js"
-    with urllib.request.urlopen(address, timeout=30) as answer:
+    with urllib.request.urlopen(address, timeout=120) as answer:
         assert answer.read() == chart_library().read_bytes()
         assert answer.headers["Cache-Control"] == "no-cache"
         kept = answer.headers["ETag"]
     assert status(address, **{"if-none-match": kept}) == 304
     assert not list(STATIC.glob("*plotly*"))  # no copy in the repository
-    with urllib.request.urlopen(f"{page.url}static/page.js", timeout=10) as answer:
+    with urllib.request.urlopen(f"{page.url}static/page.js", timeout=120) as answer:
         assert answer.headers["Cache-Control"] == "no-store"
 
 
@@ -116,12 +142,12 @@ def test_another_host_asks_for_the_token(folder: Path, monkeypatch: pytest.Monke
         base, _, token = served.url.partition("?token=")
         here = f"http://127.0.0.1:{served.port}/"
         assert len(token) >= 32 and not base.startswith("http://0.0.0.0")
-        assert [status(here), status(f"{here}events"), status(f"{here}?token=wrong")] == [403, 403, 403]
+        assert [status(here), status(f"{here}parts"), status(f"{here}?token=wrong")] == [403, 403, 403]
         assert status(here, cookie=f"raysim-ui-{served.port}={token}") == 200
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        with opener.open(f"{here}?token={token}", timeout=10) as answer:
+        with opener.open(f"{here}?token={token}", timeout=120) as answer:
             assert answer.url == here  # the token is out of the address
-        with opener.open(f"{here}static/page.js", timeout=10) as answer:
+        with opener.open(f"{here}static/page.js", timeout=120) as answer:
             assert answer.status == 200
 
 

@@ -38,6 +38,11 @@ CASES: dict[str, dict[str, Any]] = {
     **{name: {"method__name": name} for name in registry.known("method") if name != "centralized"},
     "fedrad exact": {"method__name": "fedrad", "method__system_gradient": "exact"},
     "fedssp gsks": {"method__name": "fedssp", "method__preference": False},
+    "fedpac local statistics": {
+        "method__name": "fedpac",
+        "model__name": "tests.raysim.user_code:WithBatchNorm",
+        "training__batchnorm_statistics": "local",
+    },
     "compressed": {"compression__kind": "top-k", "compression__down": "int8"},
     "bounded": {"privacy__kind": "local", "privacy__noise_multiplier": 1.0},
     **{
@@ -50,12 +55,20 @@ CASES: dict[str, dict[str, Any]] = {
 def settings(folder: Path, case: str) -> RunConfig:
     options = {"method__name": "fedavg", **CASES[case]}
     own = getattr(registry.resolve("method", options["method__name"]), "defaults", {})
-    options["model__name"] = own.get("model.name", "mlp")
+    options.setdefault("model__name", own.get("model.name", "mlp"))
     if own.get("workload.name") == "toy-graphs":
         options |= {"workload__name": "toy-graphs", "workload__graphs_per_client": 8, "workload__limit": None}
     if options["method__name"] in NODE_METHODS:
         options |= node_options()
     return small_run(folder, BASE, **options)
+
+
+def test_the_cohort_of_a_round_that_is_opened_again_is_the_last_one(tmp_path: Path) -> None:
+    """It counted each client as often as it had been sampled: 9 of 3 clients."""
+    options = {"devices__drop_probability": 0.8, "schedule__sampling_rate": 1.0, "workload__clients": 3}
+    clock = clock_of(small_run(tmp_path / "run", BASE, **options, schedule__rounds=20))
+    assert max(len(step.dispatched) for step in clock.steps) > 3
+    assert all(clock.cohort(step.number) == [0, 1, 2] for step in clock.steps)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -90,3 +103,18 @@ def test_a_message_grows_with_the_clients_that_have_been_in_a_step() -> None:
     fleet = Fleet(profiles, np.ones(3, np.int64), 100, 0, down_later=7, down_per_client=10)
     assert fleet.message_bytes(np.array([False, False, False])).tolist() == [100, 100, 100]
     assert fleet.message_bytes(np.array([True, False, True])).tolist() == [117, 127, 117]
+
+
+def test_the_clock_charges_the_batches_of_dp_sgd(tmp_path: Path) -> None:
+    """As many steps as training takes, of batches of 8 in the mean: more samples than a client holds."""
+    options = {"privacy__kind": "dp-sgd", "privacy__noise_multiplier": 0.0, "training__batch_size": 8}
+    config = small_run(tmp_path / "run", BASE | {"schedule.local_epochs": 2}, method__name="fedavg", **options)
+    folder = prepare(config)
+    assert execute(config, folder, Watch()).status == "finished"
+    clients = load_result(folder).clients
+    trained = clients["steps"] * np.minimum(8, clients["samples"])
+    assert (trained > 2 * clients["samples"]).any()
+    sent = clock_of(config).fleet
+    seconds = 2 * SLOW["latency"] + sent.bytes_down / 100_000 + sent.bytes_up / 50_000
+    took = clients["arrived"] - clients["dispatched"]
+    np.testing.assert_allclose(took, seconds + trained * SLOW["seconds_per_sample"])

@@ -105,6 +105,27 @@ def test_shares_of_a_cohort_are_rounded_up_without_slips() -> None:
     assert Timing(mode="quorum", quorum=0.55).rule.updates(100) == 55
 
 
+@pytest.mark.parametrize(("quorum", "taken"), [(0.25, 1), (0.5, 2), (0.75, 3), (1.0, 4)])
+def test_a_quorum_is_a_share_of_the_clients_that_were_there(quorum: float, taken: int) -> None:
+    """Ten clients make a usual round, and six are away: the four others cannot reach most shares of ten."""
+    away = absent(None, Absence(frozenset(range(6)), 0.0, 99.0), 10)
+    (step,) = steps(fleet([float(1 + client) for client in range(10)], away), 1, mode="quorum", quorum=quorum)
+    assert [flight.client for flight in step.dispatched] == [6, 7, 8, 9]
+    assert told(step) == (6.0 + taken, {6 + place: 0 for place in range(taken)})
+
+
+def test_carried_updates_do_not_wait_for_clients_that_are_away() -> None:
+    """Client 0 is away from 2 to 100; client 1's update arrives at 6, and without a step no idle client is left."""
+    windows = from_windows([[(0.0, 2.0)], [(0.0, 90.0)]], period=100.0)
+    found = steps(fleet([1.0, 6.0], windows), 4, mode="deadline", deadline=3.0, late="carry")
+    assert [told(step) for step in found] == [(3.0, {0: 0}), (6.0, {1: 1}), (12.0, {1: 0}), (18.0, {1: 0})]
+
+
+def test_all_updates_that_arrive_at_the_deadline_are_in_time() -> None:
+    (step,) = steps(fleet([1.0, 3.0, 3.0, 3.0, 4.0]), 1, mode="deadline", deadline=3.0)
+    assert told(step) == (3.0, {0: 0, 1: 0, 2: 0, 3: 0}) and [flight.client for flight in step.canceled] == [4]
+
+
 def test_late_joiners_come_with_the_versions_of_the_model() -> None:
     schedule = Schedule(joins=(1, 2), join_every=2)
     assert [len(step.arrivals) for step in steps(fleet([1.0] * 3), 4, schedule)] == [1, 1, 3, 3]
@@ -134,8 +155,9 @@ AWAY: dict[str, tuple[dict[str, Any], list[tuple[float, dict[int, int]]]]] = {
         {"deadline": 3.0, "late": "carry"},
         [(3.0, {0: 0, 1: 0}), (4.0, {0: 0, 2: 1}), (7.0, {0: 0}), (9.0, {0: 0, 1: 0, 2: 1})],
     ),
-    # Client 1's second task is lost at 3, so the second round waits for client 2.
-    "quorum": ({"quorum": 0.5}, [(2.0, {0: 0, 1: 0}), (6.0, {0: 0, 2: 0}), (10.0, {0: 0, 2: 0})]),
+    # Client 1's second task is lost at 3, so the second round waits for client 2. The third has clients 0 and 2 alone,
+    # of which one is half.
+    "quorum": ({"quorum": 0.5}, [(2.0, {0: 0, 1: 0}), (6.0, {0: 0, 2: 0}), (7.0, {0: 0})]),
     # The ninth step and client 1's return are both at 7: its next task begins from version 9.
     "async": (
         {},

@@ -38,6 +38,8 @@ def archive(path: Path, **members: bytes) -> Path:
         (npy(b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", b"12345678"), "Python objects"),
         (npy(b"{'descr': 'nonsense', 'fortran_order': False, 'shape': (1,)}", b"1"), "header cannot be read"),
         (npy(b"{'shape': (1,)}", b"1"), "header cannot be read"),
+        (npy(b"{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,)}"), "values that take no bytes"),
+        (npy(b"{'descr': [], 'fortran_order': False, 'shape': (1000000000000,)}"), "values that take no bytes"),
         (npy(b"{'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", b"more"), "1 bytes, and 4 are there"),
     ],
 )

@@ -191,7 +191,7 @@ def test_two_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path, n
         read_table(tmp_path / "x.parquet")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("device", [False, True])
 def test_pipes_and_devices_are_no_files(tmp_path: Path, device: bool) -> None:
     def lay(name: str) -> Path:

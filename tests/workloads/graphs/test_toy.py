@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import networkx
@@ -88,11 +87,8 @@ def test_classes_can_be_learned_from_degrees(stream: Stream, client: int) -> Non
     assert model.score(means[held], graphs.labels[held]) >= 0.75
 
 
-def test_it_is_quick_and_depends_on_its_streams_only(stream: Stream) -> None:
-    ToyGraphs(clients=1).load(stream)  # imports
-    started = time.process_time()
+def test_it_depends_on_its_streams_only(stream: Stream) -> None:
     one = ToyGraphs().load(stream)
-    assert time.process_time() - started < 1
     two = ToyGraphs(clients=2).load(stream)
     other = ToyGraphs().load(lambda purpose: np.random.default_rng(3))
     for name in ("features", "edges", "node_offsets", "edge_offsets", "labels"):

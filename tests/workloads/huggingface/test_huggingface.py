@@ -83,7 +83,7 @@ def test_a_download_is_asked_for_and_whole(tmp_path: Path, stream: Stream, monke
         splits = {name: [f"{address}/files/data/{name}-00000-of-00001.parquet"] for name in ("train", "test")}
         listing.write_text(json.dumps({"plain": splits, "broken": {"train": [f"{address}/nothing"]}}))
         options: dict[str, Any] = {"path": str(tmp_path / "new" / "pets"), "repository": "me/pets"} | SMALL
-        with pytest.raises(WorkloadError, match="set download to true"):
+        with pytest.raises(WorkloadError, match=r"--download true .* puts me/pets there"):
             HuggingFace(**options).load(stream)
         assert not asked
         options["download"] = True

@@ -42,7 +42,7 @@ def test_path_missing_says_where_it_looked(
     with pytest.raises(WorkloadError, match=r"looked in: .*nowhere \(no such folder\)$"):
         Npz(path=str(tmp_path / "nowhere" / "set.npz")).load(stream)
     monkeypatch.setenv("RAYSIM_DATA", str(tmp_path / "gone"))
-    with pytest.raises(WorkloadError, match=r"RAYSIM_DATA is .*gone, but there is no folder .*gone/images"):
+    with pytest.raises(WorkloadError, match=r"looked in: .*; .*gone/images \(no such folder\)$"):
         Npz(path="other").load(stream)
     monkeypatch.delenv("RAYSIM_DATA")
     with pytest.raises(WorkloadError, match="RAYSIM_DATA is not set, it would be searched too"):

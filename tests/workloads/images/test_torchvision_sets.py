@@ -189,6 +189,9 @@ def test_npz_in_the_shared_folder_comes_first(put_images: Callable[..., Path], s
     file.write_bytes(b"")
     with pytest.raises(WorkloadError, match=r"fashion-mnist\.npz is empty"):
         FashionMnist(clients=3).load(stream)
+    # A folder that is named holds the data, and no other.
+    with pytest.raises(WorkloadError, match=r"fashion-mnist is not to be had from nowhere"):
+        FashionMnist(clients=3, path="nowhere").load(stream)
 
 
 @pytest.mark.skipif(not SHARED, reason="RAYSIM_DATA is not set")

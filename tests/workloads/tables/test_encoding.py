@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.tables import encoding
 from raysim.workloads.tables.encoding import classes_of, encode, normalized
 
 
@@ -44,6 +47,13 @@ def test_classes_are_sorted_as_numbers_where_they_are_numbers() -> None:
     assert names == ("9", "10") and labels.tolist() == [1, 0, 1]
     names, labels = classes_of(pd.Series(["b", "a"], name="y"), "x.csv")
     assert names == ("a", "b") and labels.tolist() == [1, 0]
+
+
+def test_classes_stand_in_one_order_whatever_the_order_of_a_set() -> None:
+    """The text "nan" and equal numbers stood where the process's hashes put them."""
+    expected = ["-inf", "01", "1", "2", "10", "nan"]
+    assert classes_of(pd.Series(expected, name="y"), "x.csv")[0] == tuple(expected)
+    assert all(sorted(order, key=encoding._place) == expected for order in itertools.permutations(expected))
 
 
 @pytest.mark.parametrize(

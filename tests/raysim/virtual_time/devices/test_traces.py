@@ -68,7 +68,7 @@ def test_no_utf_8(tmp_path: Path) -> None:
             column(tmp_path / name)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", ["x.csv", "x.json", "x.csv.gz"])
 def test_pipes_and_devices_are_refused_at_once(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
@@ -80,7 +80,7 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path: Path, name: str) -> Non
         column(tmp_path / name)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_a_packed_table_is_read_as_far_as_there_are_clients(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "x.csv.gz", "wb") as file:
         file.write(b"seconds_per_sample\n")
