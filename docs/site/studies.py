@@ -29,7 +29,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         *("fedld-medical", "fedld-xrays", "fedld-steps", "fedld-pretrained", "fedld-retina", "fedld-cifar10"),
     ),
     "Which method for graphs of different kinds?": (
-        *("fedssp-baselines", "fedssp-folds", "fedssp-settings", "fedssp-features", "fedssp-scan"),
+        *("fedssp-baselines", "fedssp-baselines-cv", "fedssp-folds", "fedssp-width", "fedssp-settings"),
+        *("fedssp-features", "fedssp-scan"),
     ),
     "Which method for parts of one graph?": (
         *("subgraphs-fedpub", "subgraphs-fedtad", "subgraphs-fedavg"),
