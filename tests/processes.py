@@ -76,6 +76,6 @@ class Killer(Watch):
             self._thread.start()
 
     def _kill(self) -> None:
-        for process in within(30, lambda: processes(self.title)[:1], pause=0.002):
+        for process in within(120, lambda: processes(self.title)[:1], pause=0.002):
             os.kill(process, signal.SIGKILL)
             self.killed.append(process)

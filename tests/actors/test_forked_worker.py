@@ -51,7 +51,7 @@ class Served:
             env={**fork_server.ENVIRONMENT, **self.own},
             process_group=0,
         )
-        assert within(30, self._listens)
+        assert within(120, self._listens)
 
     def _listens(self) -> bool:
         return f"@{self.name}\n" in Path("/proc/net/unix").read_text()
@@ -72,7 +72,7 @@ class Served:
     def end(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(30) == 0
+        assert self.process.wait(120) == 0
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def test_a_driver_that_uses_the_processor_is_not_frozen(
     assert silent(watch, clock, 10 * BUSY - 1) == ""
     assert "has answered for 100 s" in silent(watch, clock, 1)
     os.kill(sleeper.pid, signal.SIGSTOP)
-    assert within(30, lambda: state(sleeper.pid) == "T")
+    assert within(120, lambda: state(sleeper.pid) == "T")
     assert f"the driver (process {sleeper.pid}) has been frozen" in watch.look()
 
 
@@ -141,7 +141,7 @@ def test_what_carries_the_mark_ends_with_who_set_it() -> None:
         assert state(child) not in ("", "Z")
         launcher.kill()
         launcher.wait()
-        assert within(30, lambda: state(child) in ("", "Z"))
+        assert within(120, lambda: state(child) in ("", "Z"))
         assert state(other) not in ("", "Z")
     finally:
         os.kill(other, signal.SIGKILL)
@@ -153,7 +153,7 @@ def test_what_shows_its_mark_late_is_ended_too(monkeypatch: pytest.MonkeyPatch) 
     looks = iter([[], [child.pid]])
     monkeypatch.setattr(own_ray, "marked", lambda mark: next(looks, []))
     own_ray._end_marked("1.1")
-    assert child.wait(10) == -signal.SIGKILL
+    assert child.wait(60) == -signal.SIGKILL
 
 
 def test_its_end_ends_all_of_it(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_its_end_ends_all_of_it(tmp_path: Path) -> None:
         agent = subprocess.Popen(["sleep", "60"], stdout=file)
     assert sorted(marked(own.mark)) == sorted([child.pid, agent.pid])
     own.end()
-    assert child.wait(10) == agent.wait(10) == -signal.SIGKILL and marked(own.mark) == []
+    assert child.wait(60) == agent.wait(60) == -signal.SIGKILL and marked(own.mark) == []
     assert old.poll() is None
     old.kill()
     old.wait()

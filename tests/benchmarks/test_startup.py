@@ -61,7 +61,7 @@ def test_processes_are_told_apart_by_their_titles(title: str, kind: str) -> None
     program = "import sys; sys.stdin.read()"
     process = subprocess.Popen([title, "-S", "-E", "-c", program], executable=sys.executable, stdin=subprocess.PIPE)
     try:
-        assert within(10, lambda: startup.kind(process.pid, os.getpid()) == kind)
+        assert within(120, lambda: startup.kind(process.pid, os.getpid()) == kind)
         assert startup.kind(process.pid, process.pid) == "launching process"
     finally:
         process.communicate()

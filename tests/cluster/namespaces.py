@@ -91,7 +91,7 @@ class Namespaces:
         started = subprocess.Popen([*_unshare(), "bash", "-c", _BOOT, name, *first], env=environment)
         self._started.append(started)
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        first_child = within(10, lambda: children.read_text().split())
+        first_child = within(120, lambda: children.read_text().split())
         assert first_child, f"{name} does not start"
         self._processes[name] = process = int(first_child[0])
         _run(f"ip link add port{number} type veth peer name eth0 netns {process}")

@@ -75,12 +75,12 @@ def test_threads_that_stay_leave_nothing_behind() -> None:
     def stay() -> None:
         with staying():
             entered.set()
-            left.wait(10)
+            left.wait(60)
 
     other = Thread(target=stay)
     with staying():
         other.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
     assert os._exit is not before
     left.set()
     other.join()

@@ -33,7 +33,7 @@ def test_it_draws_once_the_summary_is_there_and_waits_for_the_rest_of_the_folder
     pictures.round_finished({"round": 2})
     assert not (folder / "curve.png").exists()
     summary.rename(folder / "summary.json")
-    assert within(20, (folder / "curve.png").exists) and not (folder / "report.html").exists()
+    assert within(120, (folder / "curve.png").exists) and not (folder / "report.html").exists()
     (folder / "partition.csv").write_text("client,name,samples,class_0\n0,client 0,7,7\n")
     pictures.ended("finished")
     assert pictures.finish() == "finished"
