@@ -114,7 +114,7 @@ def verify(
                 spot(check, config, tasks, Path(place) / "tasks", SystemRandom())
             if wanted and verdict.equal:
                 again(check, config, wanted, Path(place) / "rounds", whole=rounds is None, tolerance=tolerance)
-    verdict.explanations = explanations(folder)
+    verdict.explanations = explanations(folder, config)
     return verdict
 
 

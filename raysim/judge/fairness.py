@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
 
 from raysim.judge import budget, options
 from raysim.judge.refusals import MISSING, Refusal, listed, of_one
@@ -107,25 +106,26 @@ def _first_lines(one: str, other: str) -> tuple[str, str]:
 
 
 def code(pairs: Pairs) -> Iterator[Refusal]:
-    """Versions, or commits of raysim, that differ between the runs."""
+    """Versions, commits of raysim, or sources of one's own, that differ between the runs."""
     runs = [run for pair in pairs for run in pair]
     for name in ("commit", "dirty"):
-        yield from _unequal("code", name, [run.environment.get(name) for run in runs], runs)
-    packages = dict.fromkeys(name for run in runs for name in _versions(run))
-    for name in packages:
-        yield from _unequal("version", name, [_versions(run).get(name) for run in runs], runs)
+        yield from _unequal("code", name, {place: run.environment.get(name) for place, run in enumerate(runs)}, runs)
+    sources = [run.environment.get("sources", {}) for run in runs]
+    for name in dict.fromkeys(name for found in sources for name in found):
+        digests = {place: ", ".join(found[name]) for place, found in enumerate(sources) if name in found}
+        yield from _unequal("code", f"sources of {name}", digests, runs)
+    versions = [run.environment.get("versions", {}) for run in runs]
+    for name in dict.fromkeys(name for found in versions for name in found):
+        yield from _unequal("version", name, {place: found.get(name) for place, found in enumerate(versions)}, runs)
 
 
-def _versions(run: Run) -> Mapping[str, Any]:
-    found = run.environment.get("versions")
-    return found if isinstance(found, dict) else {}
-
-
-def _unequal(kind: str, name: str, values: Sequence[object], runs: Sequence[Run]) -> Iterator[Refusal]:
-    other = next((place for place, value in enumerate(values) if value != values[0]), None)
+def _unequal(kind: str, name: str, values: Mapping[int, object], runs: Sequence[Run]) -> Iterator[Refusal]:
+    """The first value that is not the first run's; a run's place is even on side A and odd on side B."""
+    first = next(iter(values))
+    other = next((place for place, value in values.items() if value != values[first]), None)
     if other is None:
         return
-    odd, even = (f"has {values[place]} ({runs[place].folder})" for place in (other, 0))
-    a, b = (even, odd) if other % 2 else (f"{even}; {odd}", MISSING)
+    texts = {place: f"has {values[place]} ({runs[place].folder})" for place in (first, other)}
+    a, b = ("; ".join(text for place, text in texts.items() if place % 2 == side) or MISSING for side in (0, 1))
     why = "Other code can give other results with the same options."
     yield Refusal(kind, f"environment.json, {name}", a, b, why, "Run all again with one version of the code.")

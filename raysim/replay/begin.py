@@ -77,7 +77,7 @@ def _rounds_before(check: FolderCheck, stored: RunConfig, folder: Path, taken: i
         return
     compute(check, stored, folder, kept.get(start), taken)
     if found := first_difference(check, folder, range(start + 1, taken + 1)):
-        machine = "; ".join(explanations(check.path))
+        machine = "; ".join(explanations(check.path, stored))
         raise ResultsError(
             f"the rounds before {taken + 1} come out differently here ({found[0]}), so that a replay would differ by "
             f"more than the change{f'. Here is another {machine}' if machine else ''}. Replay where the run was made, "

@@ -14,6 +14,7 @@ from raysim.monitor import observers
 from raysim.remote.address import is_remote
 from raysim.remote.places import new_folder
 from raysim.results.given_again import check_digests
+from raysim.running.own_sources import own_sources
 from raysim.running.preflight import check_request
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
@@ -41,7 +42,10 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         path = new_folder(config.output)
     else:
         path = Path(config.output or run_folder.new_run_path(Path("runs"), method, data, config.seed))
-    run_folder.RunFolder.create(path, stored_text(config), run_folder.environment() | {"seed": config.seed})
+    facts = run_folder.environment() | {"seed": config.seed}
+    if sources := own_sources(config):
+        facts["sources"] = {name: [digest] for name, digest in sources.items()}
+    run_folder.RunFolder.create(path, stored_text(config), facts)
     return path.resolve()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.driver.outcome import Outcome, guarded
-from raysim.engine.observer import Hints, Named, Several, Silent
+from raysim.engine.observer import Hints, Named, RunNotes, Several, Silent
 from raysim.errors import ConfigError, RaysimError, warn
 from raysim.leaving import staying
 from raysim.monitor import status_file
@@ -24,6 +24,7 @@ from raysim.results.result import load_result
 from raysim.running.given_checks import check_observer
 from raysim.running.mirrored import mirrored, remote_output
 from raysim.running.open_run import prepare
+from raysim.running.own_sources import record_changes
 from raysim.running.pictures import THREAD, Pictures
 from raysim.running.python_objects import SOURCE_NAME, config_of
 from raysim.schedule import planned_intervals
@@ -125,6 +126,9 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
     try:
         with opened(config.engine.observer, folder) as named:
             told = Several(observer, *named) if named else observer
+            if resumed:
+                for sentence in record_changes(config, folder):
+                    RunNotes(run_folder.RunFolder(folder), told).hint(sentence)
             return _driven(config, folder, told, resumed=resumed, verbose=verbose, stopping=stopping, keep_ray=keep_ray)
     except RaysimError as error:
         if not error.traceback:

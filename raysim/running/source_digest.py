@@ -33,7 +33,7 @@ def source_of(code: Any) -> str:
     if isinstance(code, functools.partial):
         return source_of(code.func)
     if not isinstance(code, type):  # of an object the source of its class
-        return _byte_code(code) if hasattr(code, "__code__") or _installed(type(code)) else source_of(type(code))
+        return _byte_code(code) if hasattr(code, "__code__") or is_installed(type(code)) else source_of(type(code))
     parts = (getattr(value, "__func__", getattr(value, "fget", value)) for value in vars(code).values())
     functions = [part for part in parts if inspect.isfunction(part)]
     try:  # of a class in a notebook cell, Python finds the functions alone
@@ -106,7 +106,7 @@ def _inside(value: Any, above: tuple[int, ...], *, tensors: bool) -> Iterator[st
         yield from (text for each in value for text in parts(each))
     elif isinstance(value, set | frozenset):
         yield from sorted("\n".join(parts(each)) for each in value)
-    elif isinstance(value, torch.nn.Module) or not _installed(type(value)):
+    elif isinstance(value, torch.nn.Module) or not is_installed(type(value)):
         yield from _attributes(value, above, tensors=tensors)
 
 
@@ -135,7 +135,7 @@ def _in_slots(value: Any) -> dict[str, Any]:
     slots = chain.from_iterable(
         ((name, held) for name, held in vars(cls).items() if inspect.ismemberdescriptor(held))
         for cls in type(value).__mro__
-        if not _installed(cls)
+        if not is_installed(cls)
     )
     return {name: held.__get__(value) for name, held in slots if hasattr(value, name)}
 
@@ -146,7 +146,7 @@ def own_classes(module: torch.nn.Module) -> list[type[Any]]:
     return [cls for cls in classes if cls.__module__.partition(".")[0] not in INSTALLED and cls is not object]
 
 
-def _installed(cls: type) -> bool:
+def is_installed(cls: type) -> bool:
     """Whether a class comes with an installed package, or with Python."""
     package = cls.__module__.partition(".")[0]
     return package in INSTALLED or (package in sys.stdlib_module_names and package != "__main__")

@@ -65,7 +65,7 @@ class RunFolder:
             if not found:
                 facts = {**environment, _EXISTED: True} if existed else environment
                 try:
-                    write_atomically(path / "environment.json", _json(facts))
+                    write_atomically(path / "environment.json", json_bytes(facts))
                     # Last, because it is what makes the folder a run.
                     if write_new(path / "config.yaml", config_yaml.encode()):
                         sync_directory(path)
@@ -184,7 +184,7 @@ class RunFolder:
             buffer = io.BytesIO()
             frame.to_parquet(buffer, index=False)
             write_atomically(self.path / f"{name}.parquet", buffer.getvalue())
-        write_atomically(self.path / "summary.json", _json(summary))
+        write_atomically(self.path / "summary.json", json_bytes(summary))
 
     def log(self, text: str) -> None:
         """Append a line with the time (UTC) to run.log; a full disk drops the line, not the run.
@@ -244,7 +244,8 @@ def take_back(path: Path) -> None:
                 entry.unlink()
 
 
-def _json(content: Mapping[str, Any]) -> bytes:
+def json_bytes(content: Mapping[str, Any]) -> bytes:
+    """Facts as the JSON files of a run's folder have them."""
     return (json.dumps(plain_json(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -26,12 +26,13 @@ _NUMBER = (int, float, type(None))
 LONGEST = 300
 """Most signs of a text in environment.json."""
 _PACKAGE, _VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,99}"), re.compile("[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
-_COMMIT = re.compile("[0-9a-f]{1,64}")
+_COMMIT, _DIGEST = re.compile("[0-9a-f]{1,64}"), re.compile("[0-9a-f]{64}")
 _ENVIRONMENT: Mapping[str, Any] = {
     **dict.fromkeys(("date", "python", "platform", "cpu", "commit"), (str, type(None))),
     **dict.fromkeys(("versions", "caps"), dict),
     "cpu_count": (int, type(None)),
     "dirty": (bool, type(None)),
+    "sources": dict,
 }
 _SUMMARY: Mapping[str, Any] = {
     "method": str,
@@ -102,6 +103,11 @@ def _check_environment(found: dict[str, Any]) -> None:
             raise UnreadableFileError(f"versions names {name[:40]!a} {str(version)[:40]!a}, which is no package")
     if not _COMMIT.fullmatch(found.get("commit") or "0"):
         raise UnreadableFileError("commit is none")
+    for name, digests in found.get("sources", {}).items():
+        if not (len(name) <= LONGEST and name.isprintable() and isinstance(digests, list) and digests):
+            raise UnreadableFileError(f"sources names {name[:40]!a} without digests of it")
+        if not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in digests):
+            raise UnreadableFileError(f"sources has a digest of {name[:40]!a} that is none")
 
 
 def read_facts(folder: Path, name: str, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.columns import is_timing
+from raysim.config.run_config import RunConfig
 from raysim.errors import ResultsError
 from raysim.portable import VARIABLES
+from raysim.running.own_sources import changes_since
 from raysim.storage.checkpoint_digests import read_digests
 from raysim.storage.environment import environment
 from raysim.storage.origin import kept_checkpoints
@@ -55,8 +57,12 @@ def first_difference(check: FolderCheck, folder: Path, rounds: Iterable[int]) ->
     return [*_client_states(check, folder), *_ends(check.end, other.end)]
 
 
-def explanations(folder: Path) -> list[str]:
-    """Differences between the machine that a run was made on, by its environment.json, and this one."""
+def explanations(folder: Path, config: RunConfig | None = None) -> list[str]:
+    """Differences between the machine that a run was made on, by its environment.json, and this one.
+
+    Args:
+        config: the run's settings, for the source of methods, workloads and models of one's own; None: it is not read.
+    """
     try:
         before = read_environment(folder)
     except ResultsError:
@@ -67,7 +73,8 @@ def explanations(folder: Path) -> list[str]:
     pairs += [(name, old.get(name), version) for name, version in now["versions"].items()]
     if (caps := before.get("caps")) is not None:  # runs of earlier versions did not record them
         pairs += [(name, caps.get(name), now["caps"].get(name)) for name in VARIABLES]
-    return [f"{name}: {new or 'not set'}, in the run {was or 'not set'}" for name, was, new in pairs if was != new]
+    machine = [f"{name}: {new or 'not set'}, in the run {was or 'not set'}" for name, was, new in pairs if was != new]
+    return [*(changes_since(config, folder) if config is not None else ()), *machine]
 
 
 def _ends(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Iterator[Difference]:

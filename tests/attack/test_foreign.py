@@ -152,9 +152,18 @@ def put(checkpoint: Path, name: str, content: bytes) -> None:
 
 def test_an_environment_is_short_texts_and_packages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing vouches for it: none of it may run, end a command with a traceback, or steer the terminal."""
-    found = json.loads((folder / "environment.json").read_text())
+    found = json.loads((folder / "environment.json").read_text()) | {"sources": {}}
     values: list[Any] = [[], {"a": [1]}, ESCAPES, "1\n--index-url x", "9" * 500]
-    for keys in [("python",), ("commit",), ("cpu",), ("versions",), ("versions", "torch"), ("caps",), ("dirty",)]:
+    for keys in [
+        ("python",),
+        ("commit",),
+        ("cpu",),
+        ("versions",),
+        ("versions", "torch"),
+        ("caps",),
+        ("dirty",),
+        ("sources",),
+    ]:
         for value in values:
             (folder / "environment.json").write_text(json.dumps(changed(found, keys, value)))
             with pytest.raises(ResultsError, match=r"environment\.json"):
