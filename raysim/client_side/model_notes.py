@@ -1,14 +1,49 @@
-"""Notes about a model before the first round, found by showing it two samples."""
+"""A check of a model and notes about it before the first round, found by showing it two samples."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from raysim import seeds
+from raysim.config import registry
+from raysim.errors import reason_of
+from raysim.workloads.errors import WorkloadError
 from raysim.workloads.models.model_options import ModelOptions
 
 if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
+
+
+def check_outputs(worker: Worker) -> None:
+    """Check that a model of the user's own takes the first client's inputs and gives outputs as its labels ask for.
+
+    Raises:
+        WorkloadError: it does not.
+    """
+    if isinstance(worker.config.model, ModelOptions):
+        return
+    import torch
+
+    try:
+        batch = next(iter(worker.data(0).train.batches(2)))
+    except Exception:  # of the client's data, which raise it again where the client can be named
+        return
+    model, section = worker.model(0), worker.config.model
+    name = getattr(section, "class_name", "") or registry.public_name("model", section)
+    with torch.inference_mode(), seeds.kept_streams():
+        try:
+            outputs = model.module.eval()(batch.x)
+        except Exception as error:
+            shape = f" of shape {tuple(batch.x.shape)}" if isinstance(batch.x, torch.Tensor) else ""
+            raise WorkloadError(
+                f"model {name} cannot take the inputs{shape} of client 0: {' '.join(reason_of(error).split())}. Make "
+                "its first layer take them, or choose a workload that it fits."
+            ) from error
+        try:
+            worker.objective.check(outputs, batch.y, worker.federation.input_spec(0).classes)
+        except WorkloadError as error:
+            raise WorkloadError(f"model {name}: {error}") from error
+    model.reset()
 
 
 def decays_untrained(worker: Worker) -> str:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
 from raysim.client_side.device import device_of
-from raysim.client_side.model_notes import decays_untrained, outputs_probabilities
+from raysim.client_side.model_notes import check_outputs, decays_untrained, outputs_probabilities
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
 from raysim.driver.federation_checks import check_federation, only_first_rounds
@@ -103,6 +103,7 @@ def _rounds(config: RunConfig, pool: Pool, notes: RunNotes, stopping: Callable[[
     check_head_of_body(config, pool.federation)
     worker = Worker(config, pool.federation)
     worker.built(0)  # what is wrong with a model is said before anything is timed on it
+    check_outputs(worker)
     resolved = precision_probe.resolve(config, pool, notes.folder.path, notes.observer.note)
     pool.recorder = Profile(notes.folder, Trace(notes.folder.path / "trace.json")) if config.engine.profile else OFF
     return Rounds(resolved, worker, pool, notes, stopping)

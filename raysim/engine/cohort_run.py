@@ -263,7 +263,7 @@ class Collector:
     def _check(self, failures: Sequence[Failure], number: int) -> None:
         """Log the chunk's failures, and end the run by the first unless failing clients are skipped."""
         for failure in failures:
-            text = f"client {failure.client}, round {number}, stage {failure.stage}: {failure.reason}"
+            text = f"client {failure.client}, round {number}, stage {failure.stage}: {failure.reason.rstrip('.')}"
             self._notes.folder.log(f"{text}\n{failure.traceback}".rstrip())
             if self._config.engine.on_client_error == "fail":
                 raise ClientError(
