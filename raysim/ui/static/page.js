@@ -47,6 +47,15 @@ function showCharts({ list, series, costs }) {
   byId("spread").parentElement.hidden = !points.spread.length;
 }
 
+/** What cannot be drawn stops neither the other parts nor the next answer. */
+function draw(name, part) {
+  try {
+    name === "charts" ? showCharts(part) : show(name, part);
+  } catch (error) {
+    console.error(`${name} could not be drawn:`, error);
+  }
+}
+
 async function ask(after) {
   try {
     const answer = await fetch(`/parts?after=${after}`);
@@ -64,7 +73,7 @@ async function follow() {
     const answer = await ask(drawn);
     document.body.classList.toggle("offline", !answer);
     if (answer) {
-      for (const [name, part] of Object.entries(answer.parts)) name === "charts" ? showCharts(part) : show(name, part);
+      for (const [name, part] of Object.entries(answer.parts)) draw(name, part);
       drawn = answer.look;
     } else await pause(3);
   }

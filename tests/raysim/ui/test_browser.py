@@ -147,6 +147,24 @@ def test_a_chart_tells_values_is_logarithmic_on_request_and_keeps_a_zoom(browser
         expect(opened.get_by_role("button", name="virtual")).to_have_count(0)
 
 
+def test_a_part_that_cannot_be_drawn_stops_no_other(browser: Any, folder: Path) -> None:
+    from playwright.sync_api import expect
+
+    with closing(Page(folder, Address("127.0.0.1", 0))) as page:
+        opened, complaints = tab(browser, page)
+        opened.locator("#loss").scroll_into_view_if_needed()
+        expect(opened.locator("#loss path.js-line").first).to_be_visible(timeout=PATIENT)
+        opened.evaluate("document.querySelector('[data-part=clients]').remove()")
+        rounds = opened.evaluate("document.getElementById('loss').data[0].x.length")
+        for number in (3, 4):
+            run, costs = RunFolder.open(folder), {"bytes_down": 0, "bytes_up": 0}
+            run.append_clients([{"round": number, "client": 0, "name": "0", "samples": 1, "loss": 0.1}])
+            run.append_round({"round": number, "accuracy": 0.9, "loss": 0.2, **costs})
+            until(opened, "document.getElementById('loss').data[0].x.length", rounds + number - 2)
+        assert complaints and all("clients could not be drawn" in text for text in complaints), complaints
+        opened.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, folder: Path, scheme: str) -> None:
     with shown(browser, folder, viewport={"width": 360, "height": 740}, color_scheme=scheme) as opened:
