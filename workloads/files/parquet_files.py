@@ -50,6 +50,15 @@ def read_parquet(path: Path, rows: int | None = None) -> Any:
         return pyarrow.Table.from_batches(within(batches(), limit), schema)
 
 
+def with_plain_numbers(table: Any) -> Any:
+    """A ``pyarrow.Table`` with decimal numbers as float64, which pandas would have as objects."""
+    import pyarrow
+
+    kinds = [pyarrow.float64() if pyarrow.types.is_decimal(field.type) else field.type for field in table.schema]
+    fields = [field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]
+    return table.cast(pyarrow.schema(fields, table.schema.metadata))
+
+
 def within(batches: Iterable[Any], limit: int) -> Iterator[Any]:
     """The same batches; ValueError once they take more than ``limit`` bytes together."""
     taken = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.files.parquet_files import read_parquet
+from raysim.workloads.files.parquet_files import read_parquet, with_plain_numbers
 from raysim.workloads.files.regular_files import open_unpacked
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
         raise WorkloadError(f"no file {path}; give the path of a CSV or Parquet file")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            table: pandas.DataFrame = read_parquet(path).to_pandas()
+            table: pandas.DataFrame = with_plain_numbers(read_parquet(path)).to_pandas()
+            table = table.reset_index(drop=all(name is None for name in table.index.names))  # a named one is a column
             table = table.fillna("").astype(str) if as_text else table
         else:
             first = _first_line(path)

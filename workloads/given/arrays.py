@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.given.items import read_items, untensored
+from raysim.workloads.given.items import as_numpy, read_items, untensored
 from raysim.workloads.naming import check_names
 from raysim.workloads.splits.partition import Partition
 from raysim.workloads.text.tokens import check_texts
@@ -157,7 +157,7 @@ def _array(value: Any, where: str) -> Array:
     if where.endswith(": x") and (texts := _texts(value, where)) is not None:
         return texts
     try:
-        value = value.to_numpy() if hasattr(value, "to_numpy") else untensored(value)
+        value = as_numpy(value) if hasattr(value, "to_numpy") else untensored(value)
     except ValueError as error:
         raise WorkloadError(f"{where}: {error}; give a dense one: tensor.to_dense() or .dequantize()") from error
     if hasattr(value, "toarray"):  # of SciPy
@@ -259,6 +259,12 @@ def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> lis
         raise WorkloadError(
             f"test: {len(found)} test sets for {clients} clients; give one for all, as a pair (x, y) or a Dataset, or "
             "one for each client"
+        )
+    numbers = sorted((name for name in known if name.isdecimal()), key=int)
+    if len(numbers) == len(known) and known == sorted(known) != numbers:
+        raise WorkloadError(
+            f"test: the clients are called {', '.join(known[:3])}, …, in the order of texts, and a list of test sets "
+            "would give some of them those of others; give a dict, name → test set"
         )
     return [(name, part) for name, (_, part) in zip(known, found, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Torch Datasets, read item by item into arrays."""
+"""Torch Datasets, read item by item, and columns of pandas as arrays."""
 
 from __future__ import annotations
 
@@ -86,3 +86,17 @@ def untensored(value: Any) -> Any:
     check_tensor(value)
     found = value.detach().cpu()
     return (found.float() if str(found.dtype) == "torch.bfloat16" else found).numpy()
+
+
+def as_numpy(value: Any) -> NDArray[Any]:
+    """Columns of pandas as an array; numbers that may be missing (``Int64``) as int64, or float64 with NaN."""
+    found: NDArray[Any] = value.to_numpy()
+    if found.dtype != object:
+        return found
+    from pandas.api.types import is_integer_dtype, is_numeric_dtype
+
+    kinds = [*value.dtypes] if hasattr(value, "dtypes") and value.ndim == 2 else [value.dtype]
+    if not all(map(is_numeric_dtype, kinds)):
+        return found
+    whole = all(map(is_integer_dtype, kinds)) and not np.asarray(value.isna()).any()
+    return np.asarray(value.to_numpy(dtype=np.int64) if whole else value.to_numpy(dtype=np.float64, na_value=np.nan))

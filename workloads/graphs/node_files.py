@@ -109,7 +109,10 @@ def _heterophilous(arrays: Mapping[str, NDArray[Any]], name: str) -> NodeGraph:
         if mask.dtype != np.bool_ or mask.ndim != 2 or mask.shape[1] != len(labels) or not len(mask):
             raise ValueError(f"{part}_masks is {mask.dtype} {mask.shape}, not bool [splits, {len(labels)}]")
         roles[mask[0]] = role
-    return node_graph(name, features, arrays["edges"].T, labels, roles)
+    edges = arrays["edges"]
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise ValueError(f"edges are {edges.dtype} {edges.shape}, not whole numbers [edges, 2]: edge_index.T of PyG")
+    return node_graph(name, features, edges.T, labels, roles)
 
 
 def _planetoid(folder: Path, name: str) -> NodeGraph:

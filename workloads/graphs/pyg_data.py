@@ -21,7 +21,8 @@ NOT_USED = "the graphs' edge weights are not used: models see node features, edg
 
 NODES = (
     "it is one graph, and raysim.split cuts lists of graphs; if its nodes have the labels, save it as FILE.npz with "
-    "node_features, node_labels, edges, train_masks, val_masks and test_masks and take workload='nodes' with "
+    "node_features, node_labels, edges (edge_index.T), and train_masks, val_masks and test_masks [splits, nodes], and "
+    "take workload='nodes' with "
     "path=FILE.npz (docs/data.md)"
 )
 """Advice for a data set for the classification of nodes."""

@@ -62,8 +62,7 @@ def published(
         if validation_share:
             validation, test = train_test_split(
                 rest,
-                train_size=validation_share / held,
-                test_size=test_share / held,
+                **_sizes(len(rest), validation_share / held, test_share / held),
                 stratify=labels[rest],
                 random_state=PUBLISHED_SEED,
             )
@@ -72,6 +71,12 @@ def published(
             f"{name}: its {len(labels)} graphs cannot be split as published ({error}); set split to drawn"
         ) from error
     return np.sort(training), np.sort(validation), np.sort(test)
+
+
+def _sizes(count: int, training: float, test: float) -> dict[str, float]:
+    """Shares as that code gives them to scikit-learn; of numbers that it rounds to more than there are, the test's."""
+    shares = {"train_size": training, "test_size": test}
+    return shares if math.floor(count * training) + math.ceil(count * test) <= count else {"test_size": test}
 
 
 def folded(

@@ -80,7 +80,7 @@ class HuggingFace(OwnTable):
         origin = f"{read.path}: column {column!r}"
         target = read.target(self.target, self.client_column)
         wanted = [name for name in (target, self.client_column) if name in read.columns.table.column_names]
-        rows = self.rows_of(frame_of(read.path, read.columns, wanted), read.path, read.tested, target)
+        rows = self._rows_with(wanted, target, read)
         contents = image_bytes(read.columns.table.column(column), origin)
         shape = image_shape(contents, self.size, self.gray, origin)
         images = decoded(contents, shape, origin) if pixels else blank(shape)
@@ -106,7 +106,13 @@ class HuggingFace(OwnTable):
     def _table_rows(self, read: SavedRows) -> Rows:
         kept = [name for name in read.columns.table.column_names if name not in self.ignore]
         target = read.target(self.target, self.client_column)
-        return self.rows_of(frame_of(read.path, read.columns, kept), read.path, read.tested, target)
+        return self._rows_with(kept, target, read)
+
+    def _rows_with(self, names: list[str], target: str, read: SavedRows) -> Rows:
+        frame = frame_of(read.path, read.columns, names)
+        if target in frame.columns:
+            read.check_labels(frame[target], chosen=True)
+        return self.rows_of(frame, read.path, read.tested, target)
 
     def _read(self) -> SavedRows:
         if not self.path:

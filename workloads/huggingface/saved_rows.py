@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.parquet_files import with_plain_numbers
 from raysim.workloads.files.table_files import listed
 from raysim.workloads.huggingface.arrow_files import Columns, read_columns, splits_in
 
@@ -24,6 +25,28 @@ class SavedRows:
     path: Path
     columns: Columns
     tested: NDArray[np.bool_] | None
+    splits: tuple[str, ...] = ()
+    """All that there are."""
+    test_split: str = ""
+
+    def check_labels(self, target: pandas.Series[Any], *, chosen: bool) -> None:
+        """Check that the test rows have labels, which competitions keep to themselves.
+
+        Args:
+            target: the label of each row.
+            chosen: whether an option says which split is the test.
+
+        Raises:
+            WorkloadError: none of them has.
+        """
+        if self.tested is None or not target[self.tested].isna().all():
+            return
+        others = listed(name for name in self.splits if name != self.test_split)
+        advice = f"set test_split to another one ({others})" if chosen else "take this split out of it"
+        raise WorkloadError(
+            f"{self.path}: no row of the split {self.test_split!r} has a value of {target.name!r}, as where the labels "
+            f"of a test are not published; {advice}"
+        )
 
     def target(self, wanted: str, client_column: str) -> str:
         """The column to predict: ``wanted``, else the only one with named classes, else label, else the last."""
@@ -58,7 +81,7 @@ def read_saved(path: Path, train_split: str = "train", test_split: str = "") -> 
     if not train or (test and count == train):
         empty = test if train else train_split
         raise WorkloadError(f"{path}: the split {empty!r} has no rows; choose another one, or save the data again")
-    return SavedRows(path, columns, np.arange(count) >= train if test else None)
+    return SavedRows(path, columns, np.arange(count) >= train if test else None, tuple(splits), test)
 
 
 def frame_of(path: Path, columns: Columns, names: list[str]) -> pandas.DataFrame:
@@ -71,7 +94,7 @@ def frame_of(path: Path, columns: Columns, names: list[str]) -> pandas.DataFrame
                 f"{path}: the column {field.name!r} holds {field.type}, which is neither numbers nor text nor images; "
                 f"leave it out with ignore={field.name}"
             )
-    frame: pandas.DataFrame = columns.table.select(names).to_pandas(ignore_metadata=True)
+    frame: pandas.DataFrame = with_plain_numbers(columns.table.select(names)).to_pandas(ignore_metadata=True)
     for name in columns.class_names:
         if name in names:
             frame[name] = _named(path, frame[name], columns.class_names[name])

@@ -99,7 +99,10 @@ def iid(samples: int, clients: int, min_samples: int, generator: np.random.Gener
 
 def quantity(samples: int, clients: int, alpha: float, min_samples: int, generator: np.random.Generator) -> Partition:
     """Quantity skew: the sizes' shares ~ Dirichlet(alpha), the samples of a client drawn at random."""
-    return dirichlet(np.zeros(samples, dtype=np.int64), clients, alpha, min_samples, generator)  # as of one class
+    check_enough(samples, clients, min_samples)
+    owners = np.empty(samples, dtype=np.int64)
+    _deal(owners, generator.permutation(samples), generator.dirichlet(np.full(clients, alpha)))
+    return from_owners(_leveled_at_random(owners, clients, min_samples, generator), clients)
 
 
 def lognormal(samples: int, clients: int, sigma: float, min_samples: int, generator: np.random.Generator) -> Partition:
@@ -108,7 +111,7 @@ def lognormal(samples: int, clients: int, sigma: float, min_samples: int, genera
     sizes = generator.lognormal(0.0, sigma, clients)
     owners = np.empty(samples, dtype=np.int64)
     _deal(owners, generator.permutation(samples), sizes / sizes.sum())
-    return from_owners(level(owners, clients, min_samples, generator), clients)
+    return from_owners(_leveled_at_random(owners, clients, min_samples, generator), clients)
 
 
 def dirichlet(
@@ -223,6 +226,12 @@ def level(owners: Integers, clients: int, min_samples: int, generator: np.random
     leveled = owners.copy()
     leveled[moved] = np.repeat(np.arange(clients), missing)
     return leveled
+
+
+def _leveled_at_random(owners: Integers, clients: int, min_samples: int, generator: np.random.Generator) -> Integers:
+    """The same where samples were drawn at random: those that move go to any client, in whatever order the data are."""
+    leveled = level(owners, clients, min_samples, generator)
+    return owners if leveled is owners else leveled[generator.permutation(len(leveled))]
 
 
 def ranks(owners: Integers, clients: int, order: Integers) -> Integers:

@@ -43,8 +43,8 @@ def equal_dirichlet(
     Args:
         labels: class of each sample, int64 [N].
     """
-    classes = np.arange(int(labels.max(initial=-1)) + 1)
-    return pachinko(labels, classes, clients, alpha, 1.0, min_samples, generator)
+    present, codes = np.unique(labels, return_inverse=True)
+    return pachinko(codes.reshape(-1), np.arange(len(present)), clients, alpha, 1.0, min_samples, generator)
 
 
 def pachinko(  # noqa: PLR0913 - the symbols of the paper

@@ -65,11 +65,11 @@ def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[st
             chosen.append(name)
         elif plain:
             numeric.append(name)
-        elif types.is_object_dtype(column) or types.is_string_dtype(column) or category:
+        elif category or types.is_string_dtype(column) or (types.is_object_dtype(column) and _texts_alone(column)):
             chosen.append(name)
         else:
             raise WorkloadError(
-                f"{origin}: the column {name!r} holds {column.dtype}, which is neither numbers nor text; convert it, "
+                f"{origin}: the column {name!r} holds {_held(column)}, which is neither numbers nor text; convert it, "
                 f"or leave it out with ignore={name}"
             )
     if not numeric and not chosen:
@@ -82,6 +82,17 @@ def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[st
         values[:, number], size = _numbered(table[name], training, origin)
         sizes.append(size)
     return Encoded(values, tuple(numeric), tuple(chosen), tuple(sizes))
+
+
+def _texts_alone(column: pandas.Series[Any]) -> bool:
+    """Whether all values that are there are texts, numbers or truth values."""
+    return all(isinstance(value, str | bool | int | float | np.generic) for value in column[column.notna()])
+
+
+def _held(column: pandas.Series[Any]) -> str:
+    """The type of a column, or of the first of its objects that is neither a number nor a text."""
+    odd = (value for value in column[column.notna()] if not isinstance(value, str | bool | int | float | np.generic))
+    return type(next(odd)).__name__ if column.dtype == object else str(column.dtype)
 
 
 def texts(column: pandas.Series[Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -168,9 +168,27 @@ class Table(OwnTable):
                 raise WorkloadError(f"path and test_path are both {path}; a test with training data tells nothing")
             test = read_table(test_path, self.columns)
             need_columns(test_path, test, [name for name in table.columns if name not in self.ignore])
+            _check_alike(table, test, test_path, self.ignore)
             tested = np.arange(len(table) + len(test)) >= len(table)
             table = pandas.concat([table, test.reindex(columns=table.columns)], ignore_index=True)
         return self.rows_of(table, path, tested, target)
+
+
+def _check_alike(table: pandas.DataFrame, test: pandas.DataFrame, path: Path, ignored: Collection[str]) -> None:
+    """WorkloadError for a column that holds numbers alone, and in the test table something else."""
+    import pandas
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    for name in table.columns:
+        if name in ignored or not is_numeric_dtype(table[name]) or is_bool_dtype(table[name]):
+            continue
+        wrong = pandas.to_numeric(test[name], errors="coerce").isna() & test[name].notna()
+        if wrong.any():
+            row = int(np.flatnonzero(wrong.to_numpy())[0])
+            raise WorkloadError(
+                f"{path}: the column {name!r} holds {test[name].iloc[row]!r} in row {row + 1}, and the training rows "
+                f"hold numbers; correct it, or leave the column out with ignore={name}"
+            )
 
 
 def sites_of(table: pandas.DataFrame, client_column: str, path: Path) -> NDArray[np.str_] | None:
@@ -180,7 +198,7 @@ def sites_of(table: pandas.DataFrame, client_column: str, path: Path) -> NDArray
     missing = np.flatnonzero(table[client_column].isna().to_numpy())
     if len(missing):
         raise WorkloadError(f"{path}: the client_column {client_column!r} is missing in row {missing[0] + 1}")
-    found = table[client_column].to_numpy().astype(np.str_)
+    found = np.char.strip(table[client_column].to_numpy().astype(np.str_))
     check_names(np.unique(found).tolist(), f"{path}: client_column {client_column!r}")
     return found
 
@@ -217,8 +235,9 @@ def cut_rows(
         feature=lambda: feature(trained),
         sites_from="a column that names the client of every row (client_column)",
     )
+    untested = _untested(cut) if rows.sites is not None and len(test_rows) else ""
     if not rows.regression:
-        return cut
+        return replace(cut, notes=(f"{cut.notes[0]}{untested}",))
     numbers, note = normalized(target, trained[training_rows(cut.train)], rows.name)
     return replace(
         cut,
@@ -226,8 +245,14 @@ def cut_rows(
         test_labels=numbers[test_rows],
         objective=Objective("regression"),
         outputs=1,
-        notes=(f"{rows.name}: {note}",),
+        notes=(f"{rows.name}: {note}{untested}",),
     )
+
+
+def _untested(federation: ArrayFederation) -> str:
+    """A note on clients of which the global test has no row."""
+    count = sum(not federation.test_samples(client) for client in range(federation.clients))
+    return f"; {count} of {federation.clients} clients have no row in the global test, and no local test" * bool(count)
 
 
 def _options_for(options: SplitOptions, rows: Rows) -> SplitOptions:

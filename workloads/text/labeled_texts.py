@@ -112,6 +112,7 @@ class LabeledTexts(SplitOptions, TokenOptions):
         text = self._text_column(names, target, path)
         wanted = list(dict.fromkeys([text, target, *([self.client_column] if self.client_column else [])]))
         frame = frame_of(path, read.columns, wanted)
+        read.check_labels(frame[target], chosen=False)
         return replace(self._chosen(frame, path, text, target), tested=read.tested)
 
     def _of_table(self, table: pandas.DataFrame, path: Path) -> Rows:
@@ -158,7 +159,7 @@ def _labels(column: pandas.Series[Any], path: Path) -> pandas.Series[Any]:
 
     known = column.where(column.notna() & (column.astype(str).str.strip() != ""), None)
     numbers = pandas.to_numeric(known, errors="coerce")
-    if not (numbers.notna() == known.notna()).all():
+    if not (numbers.notna() == known.notna()).all() or numbers.nunique() < known.nunique():  # 01 is not 1
         return known
     if has_fractions(numbers):
         first = int(np.flatnonzero((numbers != np.floor(numbers)) & numbers.notna())[0])

@@ -18,7 +18,7 @@ from raysim.workloads.splits.time_order import hold_out_ends
 LEAF_CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 """The 80 characters of LEAF's Shakespeare, in its order."""
 MAX_CHARACTERS = 10_000
-SPEECH = re.compile(r"(?:\A|(?<=\n\n))([A-Z][^\n:]{0,60}):\n")
+SPEECH = re.compile(r"(?:\A|(?<=\n\n))([^\W\d_][^\n:]{0,60}):\n")
 """The line before a speech, as "First Citizen:", at the start of a paragraph."""
 
 
@@ -49,7 +49,7 @@ def speeches(text: str, origin: str) -> dict[str, str]:
 
 def each_speech(text: str) -> Iterator[tuple[str, str]]:
     """(speaker, speech) of every speech, in the order of the text."""
-    found = [*SPEECH.finditer(text)]
+    found = [match for match in SPEECH.finditer(text) if not match.group(1)[0].islower()]
     for number, match in enumerate(found):
         end = found[number + 1].start() if number + 1 < len(found) else len(text)
         yield match.group(1), text[match.end() : end].strip("\n")
@@ -67,8 +67,9 @@ def encode(text: str, characters: str, origin: str) -> NDArray[np.unsignedintege
         raise WorkloadError(
             f"{origin} has {len(characters)} different characters, and at most {MAX_CHARACTERS} are allowed"
         )
-    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    known = np.frombuffer(characters.encode("utf-32-le"), dtype=np.uint32)
+    codes, known = (
+        np.frombuffer(part.encode("utf-32-le", "surrogatepass"), dtype=np.uint32) for part in (text, characters)
+    )
     order = np.argsort(known)
     return order[np.searchsorted(known[order], codes)].astype(np.uint8 if len(characters) <= 256 else np.uint16)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -15,7 +16,7 @@ from raysim.running import client_split
 from raysim.running.client_split import PARTITIONS
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.splits.split_options import PartitionName
-from tests.own_data import Items, samples
+from tests.own_data import QUICK, Items, samples
 
 
 def test_every_sample_has_one_client_and_a_seed_gives_one_split() -> None:
@@ -34,6 +35,29 @@ def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
     clients = raysim.split(Items(x, y), sites=["b", "a", "b", "a", "a", "c"])
     assert clients.names.tolist() == ["a", "b", "c"]
     assert [own[:, 0].tolist() for own, _ in clients] == [x[[1, 3, 4], 0].tolist(), x[[0, 2], 0].tolist(), [x[5, 0]]]
+
+
+def test_columns_of_pandas_that_may_miss_values_are_numbers() -> None:
+    table = pd.DataFrame({"age": [30, 40, 50, 60], "dose": [0.5, 1.5, 2.5, 3.0]}).convert_dtypes()
+    (x, y), *_ = raysim.split((table, table["age"]), clients=2, partition="iid", min_samples=1)
+    assert str(table.dtypes["dose"]) == "Float64" and (x.dtype.kind, y.dtype.kind) == ("f", "i") and x.shape == (2, 2)
+    assert raysim.split((table[["age"]], table["age"]), clients=1, min_samples=1)[0][0].dtype.kind == "i"
+    with pytest.raises(WorkloadError, match="type object is no number"):
+        raysim.split((table.assign(ward="north"), table["age"]), clients=2)
+
+
+def test_test_sets_in_a_list_go_by_names_that_are_in_order(tmp_path: Path) -> None:
+    x, y = samples(24)
+
+    def start(sites: list[Any], tests: Any) -> None:
+        clients = raysim.split((x, y), sites=sites)
+        linear = torch.nn.Linear(x.shape[1], int(y.max()) + 1)
+        raysim.run(model=linear, clients=clients, test=tests, output=str(tmp_path / "run"), **QUICK)
+
+    tests = [(x[:2], y[:2])] * 12
+    with pytest.raises(RaysimError, match="the clients are called 0, 1, 10, …, in the order of texts, and a list of"):
+        start([*range(12)] * 2, tests)
+    start([f"{number:02}" for number in range(12)] * 2, tests)
 
 
 @pytest.mark.parametrize(

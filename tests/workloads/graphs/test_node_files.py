@@ -147,7 +147,12 @@ DAMAGED: dict[str, tuple[Write, dict[str, Any], str]] = {
     "negative class": (amazon, {"labels": np.array([0, 1, 2, 0, 1, -2])}, "not a class from 0 to 9999 each"),
     "class names": (amazon, {"class_names": np.array(["a"])}, "3 classes and 1 names"),
     "masks": (heterophilous, {"val_masks": np.ones((1, 5), np.bool_)}, r"val_masks is bool \(1, 5\)"),
-    "edges": (heterophilous, {"edges": np.ones((4, 3), np.int64)}, r"edges are int64 \(3, 4\)"),
+    "edges": (heterophilous, {"edges": np.ones((4, 3), np.int64)}, r"edges are int64 \(4, 3\)"),
+    "edges as PyG has them": (
+        heterophilous,
+        {"edges": np.ones((2, 9), np.int64)},
+        r"not whole numbers \[edges, 2\]: edge",
+    ),
 }
 
 

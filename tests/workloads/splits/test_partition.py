@@ -121,6 +121,16 @@ def test_quantity_skews_sizes_only() -> None:
     assert abs(labels[result.of(largest)].mean() - 0.5) < 0.05
 
 
+@pytest.mark.parametrize("kind", ["quantity", "lognormal"])
+def test_clients_that_are_filled_up_have_random_samples_of_sorted_data_too(kind: str) -> None:
+    labels = np.repeat(np.arange(10), 500)
+    split = partition.quantity if kind == "quantity" else partition.lognormal
+    result = split(len(labels), 100, 0.1 if kind == "quantity" else 2.0, 10, generator(1))
+    small = [client for client in range(100) if result.sizes[client] == 10]
+    classes = np.mean([len(np.unique(labels[result.of(client)])) for client in small])
+    assert len(small) > 30 and 6 < classes < 7  # of ten random samples 6.5
+
+
 def test_leveling_takes_from_the_largest_and_no_more_than_needed() -> None:
     owners = np.repeat([0, 1, 2, 3], [10, 7, 2, 1])
     leveled = partition.level(owners, 4, 4, generator())

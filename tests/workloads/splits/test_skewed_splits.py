@@ -84,6 +84,15 @@ def test_equal_dirichlet_deals_every_sample_once_to_clients_of_equal_size(
     assert max(result.sizes) - min(result.sizes) <= 1
 
 
+def test_equal_dirichlet_takes_any_whole_numbers_as_classes() -> None:
+    labels = np.random.default_rng(0).integers(0, 2, 400)
+    for named in (labels, 2 * labels - 1, labels * 10**12):
+        result = skewed_splits.equal_dirichlet(named, 5, 0.3, 1, generator(2))
+        if named is labels:
+            expected = result
+        assert result.indices.tolist() == expected.indices.tolist()
+
+
 def test_equal_dirichlet_is_as_skewed_as_alpha_says() -> None:
     """The first client has one class where alpha is tiny, and all classes alike where it is huge."""
     labels = np.repeat(np.arange(10), 1000)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,47 @@ def test_a_test_table_of_its_own_and_columns_by_name(patients: pd.DataFrame, tmp
     assert federation.test_labels.tolist() == (patients["ill"][70:] == "well").astype(int).tolist()
     ages = [patients["age"][federation.train.of(client)].tolist() for client in range(2)]
     assert max(ages[0]) < min(ages[1]) and len(ages[0]) == 35
+
+
+def test_a_test_table_whose_column_holds_something_else(patients: pd.DataFrame, tmp_path: Path) -> None:
+    """One odd cell made categories of all ages, also for training."""
+    path = saved(patients[:70], tmp_path / "train.csv")
+    test = patients[70:].astype({"age": str})
+    test.loc[72, "age"] = "unknown"
+    options = Table(path=path, test_path=saved(test, tmp_path / "test.csv"), clients=2)
+    with pytest.raises(WorkloadError, match=r"test\.csv: the column 'age' holds 'unknown' in row 3, and the training"):
+        options.load(stream)
+    test.loc[72, "age"] = ""
+    saved(test, tmp_path / "test.csv")
+    assert "numeric columns: age;" in options.load(stream).notes[0]
+
+
+def test_parquet_files_of_decimals_dates_lists_and_a_named_index(tmp_path: Path) -> None:
+    count = np.arange(40)
+    price = [Decimal(int(number)) / 4 for number in count]
+    table = pd.DataFrame({"dose": price[::-1], "day": [date(2026, 1, 1)] * 40, "parts": [[1.0]] * 40, "price": price})
+    table.index = pd.Index(np.repeat(["a", "b"], 20), name="ward")
+    path = tmp_path / "prices.parquet"
+    table.to_parquet(path)
+    for name, kind in (("day", "date"), ("parts", "ndarray")):
+        with pytest.raises(
+            WorkloadError, match=rf"the column '{name}' holds {kind}, which is neither numbers nor text"
+        ):
+            Table(path=str(path), client_column="ward", ignore=tuple({"day", "parts"} - {name})).load(stream)
+    federation = Table(path=str(path), client_column="ward", ignore=("day", "parts")).load(stream)
+    assert federation.manifest()["name"].tolist() == ["a", "b"] and federation.objective.kind == "regression"
+    assert "numeric columns: dose; categorical columns and their numbers of values: none" in federation.notes[0]
+
+
+def test_clients_of_whom_the_global_test_has_no_row_are_told_of(patients: pd.DataFrame, tmp_path: Path) -> None:
+    patients["ward"] = [*["north "] * 99, "south"]  # spaces around a name are none of it
+    patients.loc[:40, "ward"] = "north"
+    path = saved(patients, tmp_path / "ill.csv")
+    federation = Table(path=path, client_column="ward", min_samples=1).load(stream)
+    assert federation.manifest()["name"].tolist() == ["north", "south"]
+    assert "1 of 2 clients have no row in the global test, and no local test" in federation.notes[0]
+    own = Table(path=saved(patients[60:], tmp_path / "ill.csv"), client_column="ward", global_test_share=0.0)
+    assert "no local test" not in own.load(stream).notes[0]
 
 
 def test_a_file_without_a_header(tmp_path: Path) -> None:

@@ -208,3 +208,9 @@ def test_who_speaks_in_shakespeare() -> None:
     federation = TinyShakespeare(task="classification", least_windows=100).load(stream)
     assert len(federation.class_names) == 14 and "GLOUCESTER" in federation.class_names
     assert len(federation.inputs) + federation.global_test_size == 1968  # of 2014 speeches 46 are empty
+
+
+def test_labels_that_are_equal_numbers_and_other_texts_are_other_classes(tmp_path: Path) -> None:
+    codes = np.array(["01", "1", "2"])[np.arange(120) % 3]
+    federation = Text(path=csv(tmp_path / "codes.csv", label=codes), task="classification", clients=3).load(stream)
+    assert federation.class_names == ("01", "1", "2")

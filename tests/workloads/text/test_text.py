@@ -29,6 +29,11 @@ def test_speeches_by_hand() -> None:
     assert speeches(PLAY, "play") == {"First Citizen": "Speak, to him:\nnow.\nYes.\n", "All": "Speak.\n"}
 
 
+def test_a_speaker_may_begin_with_any_capital() -> None:
+    play = "Ann:\nAh.\n\nÖdipus:\nOh.\n\nÉlise:\nEh.\n\nélise:\nstill.\n"
+    assert speeches(play, "play") == {"Ann": "Ah.\n", "Ödipus": "Oh.\n", "Élise": "Eh.\n\nélise:\nstill.\n"}
+
+
 def test_windows_by_hand() -> None:
     """Windows of two at every second character; the last is tested, and the one before it overlaps with it."""
     train, test, left_out = cut_windows({"a": "abcabcabca", "b": "abc"}, "abc", 2, 2, 0.25, 2, "x.txt")
@@ -43,6 +48,7 @@ def test_characters_become_their_places() -> None:
     assert len(LEAF_CHARACTERS) == 80
     assert encode("a\n}", LEAF_CHARACTERS, "x").tolist() == [LEAF_CHARACTERS.index("a"), 0, 79]
     assert encode("zä€", "z€ä", "x").tolist() == [0, 2, 1]
+    assert encode("a\ud800", "\ud800a", "x").tolist() == [1, 0]  # half of a sign, as a damaged JSON file has it
 
 
 def test_speakers_are_clients_with_the_ends_of_their_texts_as_tests(tmp_path: Path) -> None:
