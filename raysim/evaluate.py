@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +17,12 @@ from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.answering import Answer, answered
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
+from raysim.errors import ResultsError
 from raysim.remote.places import run_folder
 from raysim.storage.run_folder import RunFolder
 
 
-def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, float]]:
+def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, Any]]:
     """The round of the newest checkpoint, and what its row of the rounds table holds of the model's quality.
 
     In this process, with the slices, batches and threads of the run, so that on the same kind of machine every number
@@ -50,7 +50,20 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
         state, pool = newest_state(run, worker), InlinePool(worker)
         if config.evaluation.fine_tune:  # the only part of an evaluation that trains
             config = with_last_batch(precision_probe.resolve(config, pool, folder, Silent().note), worker)
-        return state.round, evaluate_round(config, pool, state, [], Silent().note)
+        seconds = _virtual_seconds(run, state.round) if config.events.drift_at else 0.0
+        return state.round, evaluate_round(config, pool, state, [], Silent().note, seconds)
+
+
+def _virtual_seconds(run: RunFolder, number: int) -> float:
+    """When a round ended in virtual time, by the run's table, on which drifting data depend."""
+    rows = run.rounds()
+    found = rows.loc[rows["round"] == number, "virtual_seconds"].tolist() if "virtual_seconds" in rows else []
+    if not found:
+        raise ResultsError(
+            f"{run.path}: rounds.csv does not say when round {number} ended, and the data change with "
+            "events.drift_at. Judge a folder that is whole"
+        )
+    return float(found[-1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,8 +89,9 @@ def _judged(options: argparse.Namespace) -> Answer:
     number, found = evaluate_again(config, options.folder)
     rows = RunFolder(options.folder).rounds()
     same_round = rows[rows["round"] == number].to_dict("records")
-    row = {name: float((same_round or [{}])[-1].get(name, math.nan)) for name in found}
-    others = {name: before for name, before in row.items() if before != found[name] and not math.isnan(before)}
+    row = (same_round or [{}])[-1]
+    there = {name: row[name] for name in found if name in row and row[name] == row[name]}  # NaN: it was not judged
+    others = {name: before for name, before in there.items() if before != found[name]}
     told = {"round": number, "rounds": config.schedule.rounds, "values": found, "rounds.csv": others}
     return Answer(_text(told), told)
 

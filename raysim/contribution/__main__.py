@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from raysim import portable, seeds
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.answering import Answer, answered
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, ResultsError
 from raysim.remote.address import local_path
 from raysim.remote.places import run_folder
 from raysim.storage.atomic_files import write_atomically
@@ -100,6 +100,11 @@ def _computed(options: argparse.Namespace) -> Answer:
 
     folder: Path = options.folder
     check = FolderCheck.whole(folder)
+    if check.taken:
+        raise ResultsError(
+            f"{folder}: it is a replay, whose first {check.taken} rounds were trained with other settings, so that no "
+            "training of some of its clients compares with it. Name a run, or a replay from round 1"
+        )
     stored = placed(read_config(folder, options), 0, cpu=options.cpu)
     if stored.engine.portable:
         portable.start_again()

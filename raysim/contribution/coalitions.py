@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from raysim.client_side.device import device_of
 from raysim.config.config_file import stored_text
 from raysim.config.run_config import with_sections
 from raysim.contribution.task_store import StoringWorker, TaskStore
+from raysim.driver.federation_checks import check_federation
 from raysim.engine.evaluation import evaluate_round
 from raysim.engine.inline_backend import InlinePool
 from raysim.engine.load_federation import load_federation
@@ -73,8 +75,8 @@ class Coalitions:
         self.federation = load_federation(config, Sequential())
         population = schedule.population(config, self.federation.clients)
         self.clients: tuple[int, ...] = tuple(population.members())
-        if len(self.clients) > 1:
-            self._without(frozenset(self.clients[:1]))  # what goes with no client left out is said at once
+        if len(self.clients) > 1:  # what goes with no client left out is said at once
+            check_federation(self._without(frozenset(self.clients[:1])), self.federation)
         self._known, self._keep, self._workers = known, keep, workers
         self._store = TaskStore() if store is None else store
         self._worker = StoringWorker(self._config, self.federation, device_of(config.engine), self._store)
@@ -121,11 +123,18 @@ class Coalitions:
             return self._judged(rounds.state, pool)
 
     def _judged(self, state: State, pool: InlinePool) -> float:
-        found = evaluate_round(self._config, pool, state, [], Silent().note)
+        drifting = self._config.events.drift != "none"  # then each model is judged on the data of the last round
+        judged = replace(state, round=len(schedule.planned_intervals(self._config))) if drifting else state
+        found = evaluate_round(self._config, pool, judged, [], Silent().note)
         value = found.get(self.measure.column)
         if value is None or value != value:
             raise ConfigError(
                 f"--measure {self.measure.name}: it is not measured in this run. Measured: {', '.join(found)}."
+            )
+        if math.isinf(value):
+            raise ConfigError(
+                f"--measure {self.measure.name}: it is infinite for a model that some of the clients trained, so that "
+                "contributions are no numbers. Choose accuracy, say."
             )
         return -float(value) if self.measure.best == "smallest" else float(value)
 

@@ -42,7 +42,7 @@ FORMATS = {
     ".yaml": "application/yaml",
 }
 FILES = {
-    "config.yaml": "the complete settings; python -m raysim.launch --config repeats the run",
+    "config.yaml": "the complete settings; python -m raysim.launch --config repeats the run, unless it is a replay",
     "environment.json": "versions, processor and commit that the run was computed with",
     "rounds.csv": "measurements, a row a round",
     "clients.csv": "measurements, a row a client and round",

@@ -48,6 +48,12 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             "that take no part (schedule.unseen_clients, schedule.without, --without), so that these would be trained "
             "on. Set it to 0, or let all clients take part."
         )
+    if population.others() and any(exchanged_before_training(federation)):
+        raise ConfigError(
+            f"workload.exchange: clients of {federation.name} send one another features of nodes before training, also "
+            "those that take no part (schedule.unseen_clients, schedule.without, --without), so that the others would "
+            "be trained on these. Set workload.exchange to none, or let all clients take part."
+        )
     if config.schedule.joins and not traits.pooled:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:

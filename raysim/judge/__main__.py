@@ -74,7 +74,7 @@ def _found(request: argparse.Namespace) -> Verdict | Refused:
     pairs = fairness.pairs_of(a, b)
     groups = Groups(a.name, b.name, measure_of(request.measure, pairs))
     refusals += fairness.refusals(a, b, request.subject, tuned)
-    refusals += tuning.refusals(a, b, tuned, _searches(request, a, b))
+    refusals += tuning.refusals(a, b, request.subject, tuned, _searches(request, a, b, tuned))
     values, lacking = values_of(groups.measure, pairs)
     refusals += [*chooses(groups.measure), *lacking]
     if not refusals and request.recompute:
@@ -103,11 +103,12 @@ def _sides(request: argparse.Namespace) -> tuple[Side, Side, list[Refusal]]:
     return a, b, [*refused, *also]
 
 
-def _searches(request: argparse.Namespace, a: Side, b: Side) -> list[tuning.Tuning | None]:
+def _searches(request: argparse.Namespace, a: Side, b: Side, tuned: Sequence[str]) -> list[tuning.Tuning | None]:
     given = ((request.search_a, a), (request.search_b, b))
     if any(folder for folder, _ in given) and not request.tuned:
         raise ConfigError("--search-a, --search-b: name the options that were searched, --tuned learning_rate say.")
-    return [tuning.read(folder, side, request.trust) if folder else None for folder, side in given]
+    more = (request.trust, request.subject, tuned)
+    return [tuning.read(folder, side, *more) if folder else None for folder, side in given]
 
 
 def _notes(request: argparse.Namespace, a: Side, b: Side) -> tuple[str, ...]:

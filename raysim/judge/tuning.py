@@ -69,10 +69,11 @@ def full_names(tuned: Sequence[str], side: Side) -> list[str]:
     return found
 
 
-def refusals(a: Side, b: Side, tuned: Sequence[str], found: Sequence[Tuning | None]) -> Iterator[Refusal]:
+def refusals(a: Side, b: Side, subject: str, tuned: Sequence[str], found: Sequence[Tuning | None]) -> Iterator[Refusal]:
     """Reasons why tuned options do not count as equally tuned.
 
     Args:
+        subject: the section in which the groups may differ.
         tuned: paths of the options.
         found: the search of each group; None: none was named.
     """
@@ -90,7 +91,7 @@ def refusals(a: Side, b: Side, tuned: Sequence[str], found: Sequence[Tuning | No
             yield from _of_side(side, tuned, own)
     first, second = found
     if first and second:
-        yield from _between(a, tuned, first, second)
+        yield from _between(a, subject, tuned, first, second)
 
 
 def _of_side(side: Side, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]:
@@ -111,7 +112,7 @@ def _of_side(side: Side, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]
             yield of_one(side.letter, "value that was not chosen", own.place, value, why, advice)
 
 
-def _between(a: Side, tuned: Sequence[str], first: Tuning, second: Tuning) -> Iterator[Refusal]:
+def _between(a: Side, subject: str, tuned: Sequence[str], first: Tuning, second: Tuning) -> Iterator[Refusal]:
     """Reasons that lie in what one search had and the other had not."""
     places = f"{first.place}, {second.place}"
     if first.budget != second.budget:
@@ -126,7 +127,7 @@ def _between(a: Side, tuned: Sequence[str], first: Tuning, second: Tuning) -> It
             for path, values in found.items()
             if path in kept
             and path != ROUNDS
-            and not allowed(path, "method", tuned)
+            and not allowed(path, subject, tuned)
             and path not in _varied(first, second)
         }
         if other:
@@ -147,8 +148,12 @@ def _equal(one: object, other: object) -> bool:
     return one == other
 
 
-def read(folder: Path, side: Side, trusted: Sequence[Path]) -> Tuning:
+def read(folder: Path, side: Side, trusted: Sequence[Path], subject: str, tuned: Sequence[str]) -> Tuning:
     """The search in a folder, of ``raysim.search`` or of a study that chooses.
+
+    Args:
+        subject: the section in which the groups may differ, whose settings tell the group's rows of a study.
+        tuned: paths of the options that were searched.
 
     Raises:
         ConfigError: there is none, or it has nothing of this group's method.
@@ -156,7 +161,7 @@ def read(folder: Path, side: Side, trusted: Sequence[Path]) -> Tuning:
     if (folder / SEARCH).is_file():
         return _search(folder)
     if (folder / STUDY).is_file():
-        return _study(read_study(folder / STUDY, trusted), side)
+        return _study(read_study(folder / STUDY, trusted), _told_by(side, subject, tuned))
     raise ConfigError(
         f"{folder}: neither {SEARCH} (raysim.search) nor {STUDY} (raysim.study with --choose) is in it. Name the "
         "--output of the search."
@@ -198,17 +203,26 @@ def _last_cells(results: Path) -> dict[tuple[int, int], Path]:
     return {key: path for key, (_, path) in found.items()}
 
 
-def _study(study: Study, side: Side) -> Tuning:
-    """The rows of a study among which one is chosen, of the group's method."""
+def _told_by(side: Side, subject: str, tuned: Sequence[str]) -> dict[str, object]:
+    """The settings by which a group's rows of a study are told from the other group's."""
+    name = {"method.name": side.first.settings["method.name"]}
+    if subject == "method":  # its options may have been searched
+        return name
+    of_subject = {path: value for path, value in side.first.settings.items() if path.startswith(f"{subject}.")}
+    return name | {path: value for path, value in of_subject.items() if path not in tuned}
+
+
+def _study(study: Study, told_by: Mapping[str, object]) -> Tuning:
+    """The rows of a study among which one is chosen, of the group's settings."""
     if study.choice is None:
         raise ConfigError(f"{study.path}: it chooses nothing. Name a study with --choose, or a search.")
-    method = side.first.settings["method.name"]
-    configs = {cell.row: cell.config() for cell in study.cells()}
-    own = {row for row, config in configs.items() if settings_of(config).get("method.name") == method}
+    configs = {cell.row: settings_of(cell.config()) for cell in study.cells()}
+    own = {row for row, found in configs.items() if all(found.get(path) == value for path, value in told_by.items())}
     picks = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
     rows = [row for row in picks.values() if row in own]
     if len(set(rows)) > 1 or not own:
-        raise ConfigError(f"{study.path}: {'no row' if not own else 'several chosen rows'} of the method {method}.")
-    chosen = settings_of(configs[rows[0]]) if rows else None
+        wanted = ", ".join(f"{path} {value}" for path, value in told_by.items())
+        raise ConfigError(f"{study.path}: {'no row' if not own else 'several chosen rows'} with {wanted}.")
+    chosen = configs[rows[0]] if rows else None
     seeds = sum(len(own) for own in study.seeds.values())
-    return Tuning(study.path, study.choice.measure, [settings_of(configs[row]) for row in sorted(own)], seeds, chosen)
+    return Tuning(study.path, study.choice.measure, [configs[row] for row in sorted(own)], seeds, chosen)

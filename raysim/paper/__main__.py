@@ -57,6 +57,8 @@ def _written(options: argparse.Namespace) -> Answer:
     output: Path = options.output
     if output.exists():
         raise ConfigError(f"--output {output}: it is there already. Take it away, or choose another name.")
+    if output.suffix == ".zip":
+        raise ConfigError(f"--output {output}: a paper's files are a folder. Leave .zip out, and pack the folder.")
     author = author_of(options)
     croissant.check_installed()
     measures = list(dict.fromkeys(map(find, options.measure or ["accuracy"])))

@@ -11,6 +11,7 @@ from raysim.config.run_config import flatten
 from raysim.paper.collected import Paper, PaperRun
 from raysim.report.settings_line import repeat_command, settings_line
 from raysim.storage.environment import PACKAGES
+from raysim.storage.origin import read_origin
 from raysim.units import counted
 
 CONTENTS = {
@@ -82,6 +83,11 @@ other run is repeated with its own folder, see `commands.md`."""
 
 def unrepeatable(run: PaperRun) -> str:
     """Why no command repeats a run; empty: one does."""
+    if taken := read_origin(run.facts.folder).get("rounds"):
+        return (
+            f"It is a replay whose first {taken} rounds are those of another run, with other settings, so that no "
+            "command repeats it."
+        )
     flat = flatten(run.facts.config)
     names = {kind: str(flat.get(f"{kind}.name")) for kind in registry.KINDS}
     if given := [kind for kind, name in names.items() if name in registry.GIVEN[kind]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from raysim.config.run_config import differences
 from raysim.config.seed_purposes import with_others
 from raysim.errors import ConfigError, ResultsError
+from raysim.schedule import common_rounds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 FROM_START = (
     *("workload.", "model.", "method.name", "seed:", "devices.", "timing.", "events.", "privacy."),
     *("schedule.local_epochs", "schedule.epochs", "schedule.intervals", "schedule.joins", "schedule.join_every"),
-    *("schedule.unseen_clients", "training.optimizer_state"),
+    *("schedule.unseen_clients", "schedule.sampling:", "training.optimizer_state", "compression.down:"),
 )
 """Beginnings of settings that what came before a later round depends on: they change from round 1 or not at all."""
 DRAWN_AT_START = ("data", "model", "intervals", "devices", "events")
@@ -82,6 +83,11 @@ def check_change(change: Change, stored: RunConfig, config: RunConfig) -> None:
         raise ConfigError(
             f"--from {change.first}: what privacy.kind {stored.privacy.kind} has spent is counted over all rounds by "
             f"one setting. {start}"
+        )
+    if common_rounds(stored, config.schedule.rounds) < change.first - 1:
+        raise ConfigError(
+            f"--from {change.first}: the rounds before depend on schedule.rounds too, by the method, random intervals "
+            f"or what was judged because it was last. {start}"
         )
     for line in changed:
         if line.startswith(FROM_START):

@@ -19,6 +19,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.config_file import OBSERVER
+from raysim.errors import ConfigError
 from raysim.results.measures import Measure
 from raysim.search.halving import ROUNDS, Bracket
 from raysim.search.space import Axis
@@ -163,8 +164,14 @@ def _made(cells: Sequence[Cell], compute: Callable[[Sequence[Cell]], object], as
     for cell in cells:
         check_cell(cell)
     missing = [cell for cell in cells if not _settled(cell)]
-    if missing:
-        compute(missing)
+    for cell in missing:
+        try:
+            cell.config()
+        except ConfigError as error:  # values that no run can have together
+            cell.path.parent.mkdir(parents=True, exist_ok=True)
+            failures.keep(cell, cell.path.with_suffix(""), str(error))
+    if possible := [cell for cell in missing if not _settled(cell)]:
+        compute(possible)
     return not asked() and all(map(_settled, missing))
 
 

@@ -38,6 +38,21 @@ def test_the_numbers_are_those_of_the_last_row(tmp_path: Path, method: str) -> N
         assert found["validation_accuracy"] == result.rounds["validation_accuracy"].iloc[-1]
 
 
+def test_data_that_drift_at_a_virtual_time_are_judged_as_the_run_did(tmp_path: Path) -> None:
+    drift = {"events__drift": "features", "events__drift_factor": 0.2, "events__drift_at": 0.5}
+    config = small(tmp_path / "run", devices__preset="uniform", **drift)
+    result = raysim.run(config)
+    assert same(evaluate_again(config, tmp_path / "run")[1], result)
+    assert result.rounds["loss"].iloc[-1] != raysim.run(small(tmp_path / "still")).rounds["loss"].iloc[-1]
+
+
+def test_the_accuracies_of_each_client_are_a_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raysim.run(small(tmp_path / "run", evaluation__each_client=True))
+    assert main([str(tmp_path / "run")]) == 0
+    out = capsys.readouterr().out
+    assert "client_accuracies" in out and "0=" in out and "rounds.csv" not in out
+
+
 def test_the_command_prints_every_number_and_where_the_table_has_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from raysim.config.run_config import with_sections
 from raysim.contribution.__main__ import main
 from raysim.contribution.coalitions import Coalitions
 from raysim.errors import ConfigError
+from raysim.replay.__main__ import main as replay
 from raysim.running.simulation import run
 from tests.attack.folders import small
 from tests.own_data import QUICK, samples, seeded
@@ -30,6 +32,7 @@ SLIPS = {
     "--workers 0": "--workers 0: not allowed. Allowed: a whole number ≥ 1.",
     "--output /proc/none": "raysim.contribution: [Errno 2] No such file or directory: '/proc/none'",
 }
+SYNTHETIC = {"workload__name": "synthetic", "method__name": "fedavg", "workload__limit": 600}
 RUN: dict[str, Any] = {"schedule__rounds": 2, "engine__checkpoint_every": 2}
 
 
@@ -98,9 +101,32 @@ def test_the_command_goes_on_and_says_all(tmp_path: Path, capsys: pytest.Capture
     assert "holds another run's utilities, or another measure's" in capsys.readouterr().err
 
 
+def test_models_are_judged_on_the_data_of_the_last_round(tmp_path: Path) -> None:
+    drift = {"events__drift": "features", "events__drift_factor": 0.2, "events__drift_round": 2}
+    config, still = (small(tmp_path / "run", **RUN, method__name="fedavg", **more) for more in (drift, {}))
+    drifted = with_sections(config, events=replace(config.events, drift_round=1))
+    of_nobody = [Coalitions(each, "loss", {}).utility(frozenset()) for each in (config, drifted, still)]
+    assert of_nobody[0] == of_nobody[1] != of_nobody[2]
+
+
+def test_an_infinite_measure_and_a_replay_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("raysim.contribution.coalitions.evaluate_round", lambda *given: {"loss": math.inf})
+    with pytest.raises(ConfigError, match="--measure loss: it is infinite for a model that some of the clients"):
+        Coalitions(small(tmp_path / "run", method__name="fedavg"), "loss", {}).utility(frozenset())
+    monkeypatch.undo()
+    folder, target = run(small(tmp_path / "run", **RUN, method__name="fedavg")).folder, tmp_path / "replay"
+    assert replay([str(folder), "--from", "2", "--set", "training.momentum=0.5", "--output", str(target)]) == 0
+    assert main([str(target)]) == 2
+    assert "it is a replay, whose first 1 rounds were trained with other settings" in capsys.readouterr().err
+
+
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--measure best_accuracy: the models are judged once"):
         Coalitions(small(tmp_path / "run"), "best_accuracy", {})
+    with pytest.raises(ConfigError, match=r"samples_per_client: clients are filled up with copies of samples of all"):
+        Coalitions(small(tmp_path / "run", **SYNTHETIC, workload__samples_per_client=400), "accuracy", {})
     with pytest.raises(ConfigError, match=r"trains on all data in one place"):
         Coalitions(small(tmp_path / "run", method__name="centralized"), "accuracy", {})
     with pytest.raises(ConfigError, match=r"schedule.without: .* is not possible with devices.preset"):

@@ -216,7 +216,7 @@ def test_a_trial_that_was_not_trained_to_its_end_is_not_chosen(runs: Path, tmp_p
     for path in (folder / "results").glob("*-rounds1.yaml"):
         _changed(path.name, "rounds: 2", "rounds: 1")(path.parent)
     (side, _) = read_side("A", [runs / "a/0"])
-    found = tuning.read(folder, side, ())
+    found = tuning.read(folder, side, (), "method", [])
     assert found.chosen is not None and found.chosen["training.learning_rate"] == 0.1
     assert found.budget == "2 trials × 1 seed, 3 rounds"
     assert side.first.settings["schedule.rounds"] == 2  # which no proof holds, as a resumed run may have more
@@ -228,7 +228,7 @@ def test_a_trial_counts_that_has_a_value_for_every_seed(runs: Path, tmp_path: Pa
         if path.name != "trial-1-seed0.csv":  # a cell of the first and better trial failed
             shutil.copy(path, path.with_name(path.name.replace("seed0", "seed1")))
     (side, _) = read_side("A", [runs / "a/0"])
-    found = tuning.read(folder, side, ())
+    found = tuning.read(folder, side, (), "method", [])
     assert found.chosen is not None and found.chosen["training.learning_rate"] == 0.1
     assert found.budget == "2 trials × 2 seeds, 8 rounds"
 

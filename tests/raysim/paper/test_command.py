@@ -18,8 +18,9 @@ from raysim.launch import main as launch
 from raysim.paper import checklist, collected
 from raysim.paper.__main__ import main
 from raysim.paper.collected import collect
-from raysim.paper.instructions import readme
+from raysim.paper.instructions import readme, unrepeatable
 from raysim.paper.pictures import write_curves
+from raysim.replay.__main__ import main as replay
 from raysim.results.measures import find
 from raysim.verify import main as verify
 from tests.raysim.judge.groups import A, B, run
@@ -137,6 +138,15 @@ def test_the_checklist_says_what_runs_know_and_what_they_do_not(paper: Path) -> 
     assert text.count("**Not known from the runs**") == 8 and "No pretrained weights." in text
 
 
+def test_a_replay_from_a_later_round_is_told_to_be_repeated_by_no_command(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "replay"
+    words = ["--from", "2", "--set", "training.margin=0.1", "--output", str(folder)]
+    assert replay([str(runs / "a" / "0"), *words]) == 0
+    whole = collect([runs / "a" / "1"], "", [find("accuracy")]).first
+    taken = collect([folder], "", [find("accuracy")]).first
+    assert unrepeatable(whole) == "" and "a replay whose first 1 rounds are those of another run" in unrepeatable(taken)
+
+
 def test_slips_are_one_sentence_and_leave_no_folder(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +159,7 @@ def test_slips_are_one_sentence_and_leave_no_folder(
     assert "holds no run" in refused(str(tmp_path), "--output", str(out))
     assert "no measure 'acuracy'" in refused(str(runs / "a"), "--output", str(out), "--measure", "acuracy")
     assert "there is no such file" in refused(str(runs / "a"), "--output", str(out), "--source", "no.whl")
+    assert "a paper's files are a folder" in refused(str(runs / "a"), "--output", str(tmp_path / "new.zip"))
     assert "it is there already" in refused(str(runs / "a"), "--output", str(tmp_path))
     for option in ("--license", "--orcid"):
         assert f"{option} MIT: not allowed" in refused(str(runs / "a"), "--output", str(out), option, "MIT")

@@ -12,9 +12,10 @@ import pytest
 
 from raysim.errors import ConfigError
 from raysim.search.halving import Bracket
+from raysim.search.space import Axis
 from raysim.search.trials import Search, Trial, best_of, carry_out
 from raysim.studies.study_file import Cell
-from tests.raysim.search.asked import by_workers, in_order, make, search_in
+from tests.raysim.search.asked import BASE, by_workers, in_order, make, search_in
 
 HALVING = Bracket(2, (1, 3, 6))
 
@@ -22,6 +23,17 @@ HALVING = Bracket(2, (1, 3, 6))
 def _carried_out(search: Search, compute: object = None) -> list[tuple[object, ...]]:
     made = carry_out(search, compute or in_order(lambda cell: cell.name), lambda: False, lambda trials: None)  # type: ignore[arg-type]
     return [(trial.number, *trial.values.values(), trial.measured, trial.rungs, trial.pruned) for trial in made]
+
+
+def test_values_that_no_run_can_have_together_are_a_failed_trial(tmp_path: Path) -> None:
+    axes = (Axis("training.optimizer", choices=("sgd", "adam")), Axis("training.momentum", low=0.1, high=0.9))
+    search = replace(search_in(tmp_path, trials=8), axes=axes, base={**BASE, "method.mu": 0.1})
+    made = carry_out(search, in_order(lambda cell: cell.name), lambda: False, lambda trials: None)
+    adam = [trial.values["training.optimizer"] == "adam" for trial in made]
+    assert len(made) == 8 and 0 < sum(adam) < 8
+    assert [trial.value is None for trial in made] == adam  # it has no momentum
+    failed = next((tmp_path / "results").glob("*.failed.csv")).read_text()
+    assert "has no effect with training.optimizer adam" in failed
 
 
 @pytest.mark.parametrize("bracket", [None, HALVING])

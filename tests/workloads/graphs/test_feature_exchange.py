@@ -17,7 +17,7 @@ from raysim.workloads.federated_data import InputSpec, exchanged_before_training
 from raysim.workloads.graphs.feature_exchange import spread_features, surroundings
 from raysim.workloads.graphs.node_batch import NodeBatch, Subgraph
 from raysim.workloads.models.node_specs import Gat, Gcn
-from tests.made_subgraphs import by_hand, rings
+from tests.made_subgraphs import by_hand, node_options, rings
 from tests.small_runs import small_run, worker_of
 
 
@@ -77,3 +77,13 @@ def test_one_hop_sends_sums_of_nodes_outside_and_receives_those_of_the_border() 
     one, other = (surroundings(edges, owners, client) for client in range(2))
     assert one.exchanged_bytes(1, 5) == (60, 20) and other.exchanged_bytes(1, 5) == (20, 60)
     assert one.exchanged_bytes(2, 5) == other.exchanged_bytes(2, 5) == (80, 80)
+
+
+@pytest.mark.parametrize("exchange", ["one_hop", "samples"])
+@pytest.mark.parametrize("left_out", [{"schedule__unseen_clients": 1}, {"schedule__without": (1,)}])
+def test_who_takes_no_part_sends_no_features(left_out: dict[str, Any], exchange: str, tmp_path: Path) -> None:
+    """The others would train on them."""
+    options: dict[str, Any] = node_options() | {"workload__clients": 2, "schedule__rounds": 1, **left_out}
+    run(small_run(tmp_path / "none", {}, **options))
+    with pytest.raises(ConfigError, match=r"workload.exchange: clients of rings send one another features .* to none"):
+        run(small_run(tmp_path / "run", {}, **{**options, "workload__exchange": exchange}))
