@@ -159,7 +159,9 @@ def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: i
         joins: sizes of the groups, as accepted by ``check_joins``; empty = all clients from the start.
         join_every: local epochs between two groups.
     """
-    return sum(joins[: epochs_before // join_every + 1]) if joins else clients
+    if len(joins) < 2:
+        return sum(joins) if joins else clients
+    return sum(joins[: epochs_before // join_every + 1])
 
 
 def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -233,7 +235,7 @@ def check_joins(joins: Sequence[int], join_every: int, clients: int) -> None:
             f"joins {groups} = {sum(joins)}, but the run has {counted(clients, 'client')}. "
             f"Make the groups add up to the number of clients, or leave joins empty to start with all of them."
         )
-    if join_every < 1:
+    if join_every < 1 and len(joins) > 1:
         raise ConfigError(f"join_every is {join_every}: the local epochs between two groups must be at least 1.")
 
 

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 def check_outputs(worker: Worker) -> None:
     """Check that a model of the user's own takes the first client's inputs and gives outputs as its labels ask for.
 
+    A method of the user's own may ready it in ``train`` and ``deploy``, and a model may need the GPU that the clients
+    have: then a mistake is found in the first client task.
+
     Raises:
         WorkloadError: it does not.
     """
-    if isinstance(worker.config.model, ModelOptions):
+    config = worker.config
+    own_method = ":" in registry.public_name("method", config.method)
+    if isinstance(config.model, ModelOptions) or own_method or config.engine.gpus_per_client:
         return
     import torch
 
@@ -28,8 +33,8 @@ def check_outputs(worker: Worker) -> None:
         batch = next(iter(worker.data(0).train.batches(2)))
     except Exception:  # of the client's data, which raise it again where the client can be named
         return
-    model, section = worker.model(0), worker.config.model
-    name = getattr(section, "class_name", "") or registry.public_name("model", section)
+    model = worker.model(0)
+    name = getattr(config.model, "class_name", "") or registry.public_name("model", config.model)
     with torch.inference_mode(), seeds.kept_streams():
         try:
             outputs = model.module.eval()(batch.x)

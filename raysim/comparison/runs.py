@@ -175,6 +175,11 @@ def _missing(measure: Measure) -> str:
             f"no run has a value of {measure.name}: it is a gain over runs of --method local on the same data with the "
             "same seeds, which must be among the runs, and all need --each_client true."
         )
+    if measure.how == "validated":
+        return (
+            f"no run has a value of {measure.name}: it is that of the round with the best validation_accuracy, which "
+            "needs classes and --validation_share 0.2, say. Leave it out, or compare other runs."
+        )
     around = " before and after those local epochs" if measure.how == "epochs" else ""
     why = "no run reached it" if measure.how == "cost" else f"no run measured {measure.column}{around}"
     return f"no run has a value of {measure.name}: {why}. Leave it out, or compare other runs."

@@ -222,12 +222,6 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
             f"training.optimizer_state: kept with timing.mode {timing.mode}: the moments of a client that was not in "
             "the last step belong to an older model. Set training.optimizer_state to fresh, or timing.mode to sync."
         )
-    if training.optimizer_state == "kept" and devices.on and (devices.drop_probability or devices.preset == "day"):
-        away = "preset day" if devices.preset == "day" else f"drop_probability {devices.drop_probability:g}"
-        raise ConfigError(
-            f"training.optimizer_state: kept with devices.{away}: the moments of a client that missed a round belong "
-            "to an older model. Set training.optimizer_state to fresh, or let all clients take part in every round."
-        )
 
 
 def check_method(timing: Timing, name: str, traits: Any) -> None:

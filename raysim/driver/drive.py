@@ -12,7 +12,11 @@ from raysim.client_side.device import device_of
 from raysim.client_side.model_notes import check_outputs, decays_untrained, outputs_probabilities
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
-from raysim.driver.federation_checks import check_federation, only_first_rounds
+from raysim.driver.federation_checks import (
+    check_federation,
+    moments_kept_over_missed_rounds,
+    only_first_rounds,
+)
 from raysim.driver.repeat_check import check_repeats
 from raysim.driver.summary import conclude
 from raysim.engine import precision_probe
@@ -116,7 +120,8 @@ def _tell(config: RunConfig, rounds: Rounds, notes: RunNotes) -> None:
         notes.observer.note(SYNTHETIC)
     slips = (decays_untrained(worker), outputs_probabilities(worker))
     one_class = ONE_CLASS if has_one_class(federation) else ""
-    for found in filter(None, (one_class, clients_ignored(config, federation), *slips)):
+    moments = moments_kept_over_missed_rounds(config, federation)
+    for found in filter(None, (one_class, clients_ignored(config, federation), moments, *slips)):
         notes.hint(found)
     of_clock = rounds.clock.notes if rounds.clock else ()
     told = (only_first_rounds(config), without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)

@@ -100,6 +100,19 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             check(task)
 
 
+def moments_kept_over_missed_rounds(config: RunConfig, federation: Federation) -> str:
+    """A hint where clients keep their optimizer's moments and may miss rounds; empty if they do not."""
+    if config.training.optimizer_state != "kept" or not config.devices.on:
+        return ""
+    profiles = profiles_of(config, schedule.trainable(config, federation.clients))
+    if not profiles.drop_probability.any() and profiles.availability is None:
+        return ""
+    return (
+        "devices drop out or are away, and with training.optimizer_state kept the moments of a client that missed a "
+        "round belong to an older model. Set it to fresh, unless that is what you study"
+    )
+
+
 def only_first_rounds(config: RunConfig) -> str:
     """A note that the run ends before what its method is for begins; empty if it does not."""
     first, rounds = config.method.traits.first_rounds, len(schedule.planned_intervals(config))

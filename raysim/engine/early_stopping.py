@@ -79,7 +79,8 @@ class EarlyStopping:
                 f"{self.column} has reached {value:.6g} in round {number}, and {options.stop_at:g} was asked for"
             )
         elif 0 < options.patience <= self._waited:
+            best = self._sign * self._best
             self.reason = (
-                f"{self.column} has not been better for {self._waited} evaluations than the {abs(self._best):.6g} of "
-                f"round {self._best_round}"
+                f"{self.column} has not been better for {self._waited} evaluations than the {best:.6g} of round "
+                f"{self._best_round}"
             )

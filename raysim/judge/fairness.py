@@ -111,12 +111,25 @@ def code(pairs: Pairs) -> Iterator[Refusal]:
     for name in ("commit", "dirty"):
         yield from _unequal("code", name, {place: run.environment.get(name) for place, run in enumerate(runs)}, runs)
     sources = [run.environment.get("sources", {}) for run in runs]
+    yield from _changed_sources(runs)
     for name in dict.fromkeys(name for found in sources for name in found):
         digests = {place: ", ".join(found[name]) for place, found in enumerate(sources) if name in found}
         yield from _unequal("code", f"sources of {name}", digests, runs)
     versions = [run.environment.get("versions", {}) for run in runs]
     for name in dict.fromkeys(name for found in versions for name in found):
         yield from _unequal("version", name, {place: found.get(name) for place, found in enumerate(versions)}, runs)
+
+
+def _changed_sources(runs: Sequence[Run]) -> Iterator[Refusal]:
+    """The first run of each side that was resumed with another source."""
+    for side in (0, 1):
+        for run in runs[side::2]:
+            if names := [name for name, digests in run.environment.get("sources", {}).items() if len(digests) > 1]:
+                value = f"has {len(run.environment['sources'][names[0]])} of {names[0]} ({run.folder})"
+                texts = (value, MISSING) if side == 0 else (MISSING, value)
+                why = "Its first rounds were computed with another source than its last."
+                yield Refusal("code", "environment.json, sources", *texts, why, "Run it again, without a change.")
+                break
 
 
 def _unequal(kind: str, name: str, values: Mapping[int, object], runs: Sequence[Run]) -> Iterator[Refusal]:

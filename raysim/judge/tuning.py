@@ -88,14 +88,21 @@ def refusals(a: Side, b: Side, subject: str, tuned: Sequence[str], found: Sequen
         return
     for side, own in zip((a, b), found, strict=True):
         if own is not None:
-            yield from _of_side(side, tuned, own)
+            yield from _of_side(side, subject, tuned, own)
     first, second = found
     if first and second:
         yield from _between(a, subject, tuned, first, second)
 
 
-def _of_side(side: Side, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]:
+def _of_side(side: Side, subject: str, tuned: Sequence[str], own: Tuning) -> Iterator[Refusal]:
     """Reasons that lie in the search of one group."""
+    searched = {*tuned, *_varied(own)}
+    for path, value in _told_by(side, subject, tuned).items():
+        if own.tried and path in own.tried[0] and path not in searched and own.tried[0][path] != value:
+            text = f"ran with {path} {show(value)}, and its search with {show(own.tried[0][path])}"
+            why = "What is best for another setting tells nothing of this one."
+            yield of_one(side.letter, "search settings", own.place, text, why, "Name the search of this setting.")
+            return
     if not choosing.by_validation(own.measure):
         value = f"chose by {own.measure.name}"
         why = "Test data chose, and would judge what it chose."

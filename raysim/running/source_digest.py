@@ -178,4 +178,11 @@ def _parts(code: CodeType) -> Iterator[str]:
         if isinstance(constant, CodeType):
             yield from _parts(constant)
         else:
-            yield repr(constant)
+            yield _text(constant)
+
+
+def _text(constant: object) -> str:
+    """A constant of code as text; that of a set, whose order is another one in each process, is sorted."""
+    if isinstance(constant, frozenset):
+        return f"{{{', '.join(sorted(map(_text, constant)))}}}"
+    return f"({', '.join(map(_text, constant))})" if isinstance(constant, tuple) else repr(constant)

@@ -81,7 +81,7 @@ class Oort(Sampler):
         tired = memory["clients"][memory["times"] >= self.most_rounds] if self.most_rounds else there[:0]
         old = np.flatnonzero(np.isin(memory["clients"], there) & ~np.isin(memory["clients"], tired))
         new = np.setdiff1d(there, memory["clients"])
-        exploited = math.floor((1 - self.exploration(known.number)) * known.count)
+        exploited = math.floor((1 - self.exploration(known.number)) * known.count + 1e-9)  # (1 − 0.8) · 5 is 1
         exploited = min(len(old), max(exploited, known.count - len(new)))
         chosen = [memory["clients"][old[self._by_score(self.scores(known)[old], exploited, generator)]]]
         speeds = np.ones(len(new)) if known.seconds is None else 1 / known.seconds(new.tolist())

@@ -85,7 +85,8 @@ def take(epochs_before: int, rate: float = 1.0, seed: int = 0) -> np.ndarray:
 def test_late_joiners(epochs_before: int, present: int) -> None:
     assert joined(epochs_before, 10, (3, 2, 3, 2), 200) == present
     assert take(epochs_before).tolist() == list(range(present))
-    assert joined(epochs_before, 10, (), 0) == 10  # without groups all start together
+    assert joined(epochs_before, 10, (), 0) == joined(epochs_before, 10, (10,), 0) == 10  # all start together
+    check_joins((10,), 0, 10)
 
 
 @settings(deadline=None, max_examples=50)

@@ -34,7 +34,8 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             table: pandas.DataFrame = with_plain_numbers(read_parquet(path)).to_pandas()
-            table = table.reset_index(drop=all(name is None for name in table.index.names))  # a named one is a column
+            names = {name for name in table.index.names if name is not None}  # a column too, unless it is one
+            table = table.reset_index(drop=not names or bool(names & {*table.columns}))
             table = table.fillna("").astype(str) if as_text else table
         else:
             first = _first_line(path)

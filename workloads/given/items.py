@@ -91,7 +91,7 @@ def untensored(value: Any) -> Any:
 def as_numpy(value: Any) -> NDArray[Any]:
     """Columns of pandas as an array; numbers that may be missing (``Int64``) as int64, or float64 with NaN."""
     found: NDArray[Any] = value.to_numpy()
-    if found.dtype != object:
+    if found.dtype != object or not hasattr(value, "isna"):
         return found
     from pandas.api.types import is_integer_dtype, is_numeric_dtype
 

@@ -25,8 +25,8 @@ class SavedRows:
     path: Path
     columns: Columns
     tested: NDArray[np.bool_] | None
-    splits: tuple[str, ...] = ()
-    """All that there are."""
+    others: tuple[str, ...] = ()
+    """Further splits that could be the test."""
     test_split: str = ""
 
     def check_labels(self, target: pandas.Series[Any], *, chosen: bool) -> None:
@@ -41,8 +41,8 @@ class SavedRows:
         """
         if self.tested is None or not target[self.tested].isna().all():
             return
-        others = listed(name for name in self.splits if name != self.test_split)
-        advice = f"set test_split to another one ({others})" if chosen else "take this split out of it"
+        could = chosen and self.others
+        advice = f"set test_split to {' or '.join(self.others)}" if could else "take this split out of the data set"
         raise WorkloadError(
             f"{self.path}: no row of the split {self.test_split!r} has a value of {target.name!r}, as where the labels "
             f"of a test are not published; {advice}"
@@ -81,7 +81,8 @@ def read_saved(path: Path, train_split: str = "train", test_split: str = "") -> 
     if not train or (test and count == train):
         empty = test if train else train_split
         raise WorkloadError(f"{path}: the split {empty!r} has no rows; choose another one, or save the data again")
-    return SavedRows(path, columns, np.arange(count) >= train if test else None, tuple(splits), test)
+    others = tuple(name for name in splits if name not in (train_split, test))
+    return SavedRows(path, columns, np.arange(count) >= train if test else None, others, test)
 
 
 def frame_of(path: Path, columns: Columns, names: list[str]) -> pandas.DataFrame:

@@ -168,26 +168,31 @@ class Table(OwnTable):
                 raise WorkloadError(f"path and test_path are both {path}; a test with training data tells nothing")
             test = read_table(test_path, self.columns)
             need_columns(test_path, test, [name for name in table.columns if name not in self.ignore])
-            _check_alike(table, test, test_path, self.ignore)
+            _check_alike(table, test, test_path, {*self.ignore, *self.categorical, self.client_column})
             tested = np.arange(len(table) + len(test)) >= len(table)
             table = pandas.concat([table, test.reindex(columns=table.columns)], ignore_index=True)
         return self.rows_of(table, path, tested, target)
 
 
 def _check_alike(table: pandas.DataFrame, test: pandas.DataFrame, path: Path, ignored: Collection[str]) -> None:
-    """WorkloadError for a column that holds numbers alone, and in the test table something else."""
+    """WorkloadError for a column that holds numbers alone, and in the test table something else.
+
+    Args:
+        ignored: columns that may hold anything: those that are left out, categories and clients.
+    """
     import pandas
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     for name in table.columns:
-        if name in ignored or not is_numeric_dtype(table[name]) or is_bool_dtype(table[name]):
+        column = table[name]
+        if name in ignored or not is_numeric_dtype(column) or is_bool_dtype(column) or not column.notna().any():
             continue
         wrong = pandas.to_numeric(test[name], errors="coerce").isna() & test[name].notna()
         if wrong.any():
             row = int(np.flatnonzero(wrong.to_numpy())[0])
             raise WorkloadError(
                 f"{path}: the column {name!r} holds {test[name].iloc[row]!r} in row {row + 1}, and the training rows "
-                f"hold numbers; correct it, or leave the column out with ignore={name}"
+                "hold numbers; correct it, or leave the row out"
             )
 
 

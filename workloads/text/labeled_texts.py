@@ -159,7 +159,8 @@ def _labels(column: pandas.Series[Any], path: Path) -> pandas.Series[Any]:
 
     known = column.where(column.notna() & (column.astype(str).str.strip() != ""), None)
     numbers = pandas.to_numeric(known, errors="coerce")
-    if not (numbers.notna() == known.notna()).all() or numbers.nunique() < known.nunique():  # 01 is not 1
+    codes = known.dropna().astype(str).str.strip().str.match(r"[+-]?0\d")  # as in 01, which is not 1
+    if not (numbers.notna() == known.notna()).all() or codes.any():
         return known
     if has_fractions(numbers):
         first = int(np.flatnonzero((numbers != np.floor(numbers)) & numbers.notna())[0])

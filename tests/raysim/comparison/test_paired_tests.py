@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -30,6 +31,19 @@ def test_students_t_and_wilcoxon_of_a_textbook() -> None:
     # All six of one sign: 2 of the 64 signs are as far from even.
     assert result_of([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).wilcoxon == pytest.approx(2 / 64)
     assert result_of([1.0, 2.0, 3.0, 4.0, 5.0]).wilcoxon == pytest.approx(2 / 32)
+
+
+@pytest.mark.parametrize(
+    "differences", [[1, 1, 2, 2, -1, 3], [3, 2, 6, 2, 5, 5, -2], [3, 3, 3, -3, 3, 3, 3], [0, -2, 1.5, 4, -4, 0.5]]
+)
+def test_ranks_are_those_of_all_signs_where_differences_are_equal(differences: list[float]) -> None:
+    known = np.array([one for one in differences if one])
+    ranks = stats.rankdata(abs(known))
+    signs = np.array([*itertools.product([-1, 1], repeat=len(known))])
+    far = abs((signs * ranks).sum(axis=1)) >= abs((np.sign(known) * ranks).sum()) - 1e-9
+    assert result_of(differences).wilcoxon == pytest.approx(far.mean())
+    shares = [round(0.7 + one / 360, 6) - 0.7 for one in differences]  # accuracies of 360 samples, as tables have them
+    assert result_of(shares).wilcoxon == pytest.approx(far.mean())
 
 
 def test_one_pair_and_equal_pairs_tell_nothing() -> None:

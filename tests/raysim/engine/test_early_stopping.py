@@ -46,6 +46,8 @@ def test_patience_counts_evaluations_since_the_best() -> None:
         "accuracy has not been better for 2 evaluations than the 0.6 of round 3",
     )
     assert ends(values, patience=3)[0] == 7
+    _, reason = ends([-4.5, -5, -6], Objective("regression"), patience=2, measure="absolute_error")
+    assert reason == "absolute_error has not been better for 2 evaluations than the -4.5 of round 1"
     assert ends(values, patience=4)[0] == ends(values)[0] == 0
 
 

@@ -81,11 +81,14 @@ def test_changed_code_and_other_samples_are_refused_on_either_side() -> None:
     (found,) = fairness.code(pair(clean, dirty))
     assert (found.kind, found.where, found.b) == ("code", "environment.json, dirty", "has True (run)")
     own, changed = (Described(environment={"sources": {"mine:Net": digests}}) for digests in (["a"], ["a", "b"]))
-    (found,) = fairness.code(pair(own, changed))
-    assert (found.where, found.b) == ("environment.json, sources of mine:Net", "has a, b (run)")
+    other = Described(environment={"sources": {"mine:Net": ["b"]}})
+    (found,) = fairness.code(pair(own, other))
+    assert (found.where, found.b) == ("environment.json, sources of mine:Net", "has b (run)")
+    (found,) = fairness.code(pair(Described(), changed))  # it was resumed with another source
+    assert (found.where, found.a, found.b) == ("environment.json, sources", "–", "has 2 of mine:Net (run)")
     assert kinds(fairness.code(pair(own, Described()))) == []  # the other side has another method
-    (found,) = fairness.code([*pair(own, Described()), *pair(changed, Described())])
-    assert (found.a, found.b) == ("has a (run); has a, b (run)", "–")
+    (found,) = fairness.code([*pair(own, Described()), *pair(other, Described())])
+    assert (found.a, found.b) == ("has a (run); has b (run)", "–")
     (found,) = fairness.split(pair(Described(samples={0: 10, 1: 5}), Described(samples={0: 10, 1: 6})))
     assert (found.where, found.a, found.b) == ("clients.csv, client 1, seed 0", "has 5 samples", "has 6")
     assert kinds(fairness.split(pair(Described(samples={0: 10}), Described(samples={1: 6})))) == []  # other cohorts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,8 +11,8 @@ from raysim.judge.runs import Run, Side
 from raysim.judge.tuning import Tuning, refusals
 from raysim.results.measures import find
 
-RATE, MOMENTUM = "training.learning_rate", "training.momentum"
-USED = {RATE: 0.1, MOMENTUM: 0.9, "schedule.rounds": 2, "compression.kind": "none"}
+RATE, MOMENTUM, CODEC = "training.learning_rate", "training.momentum", "compression.kind"
+USED = {RATE: 0.1, MOMENTUM: 0.9, "schedule.rounds": 2, CODEC: "none", "method.name": "fedavg"}
 
 
 def searched(*trials: dict[str, Any]) -> Tuning:
@@ -19,9 +20,9 @@ def searched(*trials: dict[str, Any]) -> Tuning:
     return Tuning(Path("search"), find("validation_accuracy"), [{**USED, **trial} for trial in trials], 1, USED)
 
 
-def kinds(first: Tuning, second: Tuning, subject: str = "method") -> list[str]:
-    run = cast("Run", SimpleNamespace(settings=USED))
-    sides = Side("A", (run,)), Side("B", (run,))
+def kinds(first: Tuning, second: Tuning, subject: str = "method", of_b: Mapping[str, Any] = {}) -> list[str]:
+    runs = [cast("Run", SimpleNamespace(settings=settings)) for settings in (USED, {**USED, **of_b})]
+    sides = Side("A", (runs[0],)), Side("B", (runs[1],))
     return [refusal.kind for refusal in refusals(*sides, subject, [RATE], [first, second])]
 
 
@@ -40,5 +41,8 @@ def test_the_budget_is_trials_seeds_and_rounds() -> None:
 
 
 def test_searches_may_differ_in_what_is_compared() -> None:
-    plain, coded = searched({}), searched({"compression.kind": "int8"})
-    assert kinds(plain, coded) == ["search settings"] and kinds(plain, coded, "compression") == []
+    plain, coded = searched({}), searched({CODEC: "int8"})
+    assert kinds(plain, coded) == ["search settings"]
+    assert kinds(plain, coded, "compression", {CODEC: "int8"}) == []
+    assert kinds(plain, coded, "compression") == ["search settings"]  # B was searched with it, and ran without
+    assert kinds(plain, searched({"method.name": "scaffold"})) == ["search settings"]

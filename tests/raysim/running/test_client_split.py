@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 import torch
 
@@ -44,6 +45,8 @@ def test_columns_of_pandas_that_may_miss_values_are_numbers() -> None:
     assert raysim.split((table[["age"]], table["age"]), clients=1, min_samples=1)[0][0].dtype.kind == "i"
     with pytest.raises(WorkloadError, match="type object is no number"):
         raysim.split((table.assign(ward="north"), table["age"]), clients=2)
+    with pytest.raises(WorkloadError, match="type object is no number"):  # no column of pandas, though it has to_numpy
+        raysim.split((table, pyarrow.chunked_array([["a", "b", "a", "b"]])), clients=2)
 
 
 def test_test_sets_in_a_list_go_by_names_that_are_in_order(tmp_path: Path) -> None:

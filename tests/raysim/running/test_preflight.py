@@ -12,6 +12,7 @@ import pytest
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
+from raysim.driver.federation_checks import moments_kept_over_missed_rounds
 from raysim.engine.load_federation import load_federation
 from raysim.workloads.parallel_map import sequential
 from tests.raysim.conftest import Start
@@ -171,3 +172,14 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
         for part in ("body.", "head.", "body.structure.", "body.eigenvalue_encoder.", "body.filter_encoder."):
             assert (part in model.parts) == any(parameter.startswith(part) for parameter in names), (name, part)
         assert model.batch_norm == has_batch_norm(model.build(task)), name
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"preset": "day"}, True), ({"preset": "uniform", "drop_probability": 0.1}, True), ({"preset": "uniform"}, False)],
+)
+def test_moments_that_are_kept_over_missed_rounds_are_told_of(options: dict[str, Any], told: bool) -> None:
+    kept = {"training.optimizer_state": "kept", "training.momentum": 0.9, "method.name": "fedavg"}
+    config = build([kept | {f"devices.{name}": value for name, value in options.items()}])
+    said = moments_kept_over_missed_rounds(config, load_federation(config, sequential))
+    assert ("the moments of a client that missed a round belong to an older model" in said) == told

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +33,21 @@ def test_the_source_is_found_and_of_a_prompt_the_byte_code() -> None:
     )
     assert source_of(one) == source_of(same) != source_of(other)
     assert source_of(one).startswith("class Typed(Module):\nforward ")
+
+
+SETS = """
+from raysim.running.source_digest import source_of
+exec("def known(x): return x in {'alpha', 'beta', 'gamma', 'delta', 'epsilon'} or x == ('zeta', 1)")
+print(source_of(known))
+"""
+
+
+def test_a_set_in_code_without_a_file_is_the_same_in_every_process() -> None:
+    found = set[str]()
+    for seed in ("1", "2", "3"):
+        chosen = {**os.environ, "PYTHONHASHSEED": seed}
+        found.add(subprocess.run([sys.executable, "-c", SETS], env=chosen, capture_output=True, text=True).stdout)
+    assert len(found) == 1 and len(found.pop()) == 65  # a digest in hexadecimals, and the line's end
 
 
 def test_a_lambda_is_told_by_what_it_does_and_not_by_its_line() -> None:

@@ -50,6 +50,16 @@ def test_half_a_cohort_is_exploited_and_half_explored() -> None:
     ).tolist() == [0, 1, 4, 5]
 
 
+def test_a_fifth_of_five_is_one() -> None:
+    """1 − 0.8 is a little less than 0.2. Of 20 clients four are explored, and client 3 is by far the best of them."""
+    memory = MEMORY | {"utility": np.array([1.0, 1.0, 1.0, 1000.0])}
+    rare = sampler(explore=0.8, explore_least=0.8)
+    for seed in range(20):
+        there = Known(5, range(20), 5, lambda clients: np.full(len(clients), 10), None, None, memory)
+        found = rare.cohort(there, np.random.default_rng(seed)).tolist()
+        assert found[0] == 3 and len(found) == 5 and min(found[1:]) > 3
+
+
 def test_explored_clients_take_the_places_of_unexplored_ones_that_are_missing() -> None:
     """All six were explored, and two of them promise most by far: these are in every cohort, whatever the share."""
     every = {"clients": np.arange(6), "last": np.ones(6, np.int64), "times": np.ones(6, np.int64)}

@@ -258,19 +258,6 @@ def test_what_is_lost_and_late_counts_in_bytes_and_energy(tmp_path: Path) -> Non
             "training.optimizer_state: kept with timing.mode async",
         ),
         (
-            {
-                "devices__preset": "phones",
-                "devices__drop_probability": 0.1,
-                "training__optimizer_state": "kept",
-                "training__momentum": 0.5,
-            },
-            "training.optimizer_state: kept with devices.drop_probability 0.1",
-        ),
-        (
-            {"devices__preset": "day", "training__optimizer_state": "kept", "training__momentum": 0.5},
-            "training.optimizer_state: kept with devices.preset day",
-        ),
-        (
             {"devices__preset": "uniform", "method__name": "centralized"},
             "devices.preset: uniform is not possible with method centralized",
         ),

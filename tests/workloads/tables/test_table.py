@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -71,6 +72,12 @@ def test_a_test_table_whose_column_holds_something_else(patients: pd.DataFrame, 
     test.loc[72, "age"] = ""
     saved(test, tmp_path / "test.csv")
     assert "numeric columns: age;" in options.load(stream).notes[0]
+    test.loc[72, "age"] = "unknown"
+    saved(test, tmp_path / "test.csv")
+    (note,) = replace(options, categorical=("age",)).load(stream).notes  # as a category it is an unknown one
+    assert "numbers of values: age (" in note
+    saved(patients[:70].assign(age=None), tmp_path / "train.csv")
+    assert "categorical columns" in options.load(stream).notes[0]  # no number that it could contradict
 
 
 def test_parquet_files_of_decimals_dates_lists_and_a_named_index(tmp_path: Path) -> None:
@@ -88,6 +95,9 @@ def test_parquet_files_of_decimals_dates_lists_and_a_named_index(tmp_path: Path)
     federation = Table(path=str(path), client_column="ward", ignore=("day", "parts")).load(stream)
     assert federation.manifest()["name"].tolist() == ["a", "b"] and federation.objective.kind == "regression"
     assert "numeric columns: dose; categorical columns and their numbers of values: none" in federation.notes[0]
+    table.reset_index().set_index("ward", drop=False).to_parquet(path)
+    again = Table(path=str(path), client_column="ward", ignore=("day", "parts")).load(stream)
+    assert again.manifest()["name"].tolist() == ["a", "b"]
 
 
 def test_clients_of_whom_the_global_test_has_no_row_are_told_of(patients: pd.DataFrame, tmp_path: Path) -> None:

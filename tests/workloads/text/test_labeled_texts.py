@@ -214,3 +214,6 @@ def test_labels_that_are_equal_numbers_and_other_texts_are_other_classes(tmp_pat
     codes = np.array(["01", "1", "2"])[np.arange(120) % 3]
     federation = Text(path=csv(tmp_path / "codes.csv", label=codes), task="classification", clients=3).load(stream)
     assert federation.class_names == ("01", "1", "2")
+    numbers = np.array(["1", "1 ", "1.0", "2"])[np.arange(120) % 4]  # as two tables have them that became one
+    federation = Text(path=csv(tmp_path / "n.csv", label=numbers), task="classification", clients=3).load(stream)
+    assert federation.class_names == ("1", "2")
