@@ -97,21 +97,56 @@ def iid(samples: int, clients: int, min_samples: int, generator: np.random.Gener
     return from_owners(owners, clients)
 
 
-def quantity(samples: int, clients: int, alpha: float, min_samples: int, generator: np.random.Generator) -> Partition:
-    """Quantity skew: the sizes' shares ~ Dirichlet(alpha), the samples of a client drawn at random."""
+def quantity(
+    samples: int,
+    clients: int,
+    alpha: float,
+    min_samples: int,
+    generator: np.random.Generator,
+    *,
+    by_class: bool = False,
+) -> Partition:
+    """Quantity skew: the sizes' shares ~ Dirichlet(alpha), the samples of a client drawn at random.
+
+    Args:
+        by_class: whether the samples lie in the order of their classes (:func:`lie_by_class`).
+    """
     check_enough(samples, clients, min_samples)
     owners = np.empty(samples, dtype=np.int64)
     _deal(owners, generator.permutation(samples), generator.dirichlet(np.full(clients, alpha)))
-    return from_owners(_leveled_at_random(owners, clients, min_samples, generator), clients)
+    leveled = _leveled_at_random if by_class else level
+    return from_owners(leveled(owners, clients, min_samples, generator), clients)
 
 
-def lognormal(samples: int, clients: int, sigma: float, min_samples: int, generator: np.random.Generator) -> Partition:
-    """Quantity skew: the sizes are in proportion to exp(sigma z) with z ~ N(0, 1), the samples drawn at random."""
+def lognormal(
+    samples: int,
+    clients: int,
+    sigma: float,
+    min_samples: int,
+    generator: np.random.Generator,
+    *,
+    by_class: bool = False,
+) -> Partition:
+    """Quantity skew: the sizes are in proportion to exp(sigma z) with z ~ N(0, 1), the samples drawn at random.
+
+    Args:
+        by_class: as of :func:`quantity`.
+    """
     check_enough(samples, clients, min_samples)
     sizes = generator.lognormal(0.0, sigma, clients)
     owners = np.empty(samples, dtype=np.int64)
     _deal(owners, generator.permutation(samples), sizes / sizes.sum())
-    return from_owners(_leveled_at_random(owners, clients, min_samples, generator), clients)
+    leveled = _leveled_at_random if by_class else level
+    return from_owners(leveled(owners, clients, min_samples, generator), clients)
+
+
+def lie_by_class(labels: Integers) -> bool:
+    """Whether neighbors have one class far more often than in random order, as where a folder is read class by class.
+
+    Samples that :func:`level` moves go to clients in this order.
+    """
+    shares = np.unique(labels, return_counts=True)[1] / max(len(labels), 1)
+    return bool((labels[1:] != labels[:-1]).mean() < (1 - (shares**2).sum()) / 2) if len(labels) > 1 else False
 
 
 def dirichlet(

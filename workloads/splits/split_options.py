@@ -222,9 +222,11 @@ class SplitOptions:
         if self.partition == "iid":
             return partition.iid(len(labels), clients, least, generator)
         if self.partition == "quantity":
-            return partition.quantity(len(labels), clients, self.alpha, least, generator)
+            order = partition.lie_by_class(labels)
+            return partition.quantity(len(labels), clients, self.alpha, least, generator, by_class=order)
         if self.partition == "lognormal":
-            return partition.lognormal(len(labels), clients, self.sigma, least, generator)
+            order = partition.lie_by_class(labels)
+            return partition.lognormal(len(labels), clients, self.sigma, least, generator, by_class=order)
         if self.partition == "shards":
             return partition.shards(labels, clients, self.classes_per_client, least, generator)
         if self.partition == "pathological":

@@ -125,7 +125,10 @@ def test_quantity_skews_sizes_only() -> None:
 def test_clients_that_are_filled_up_have_random_samples_of_sorted_data_too(kind: str) -> None:
     labels = np.repeat(np.arange(10), 500)
     split = partition.quantity if kind == "quantity" else partition.lognormal
-    result = split(len(labels), 100, 0.1 if kind == "quantity" else 2.0, 10, generator(1))
+    assert partition.lie_by_class(labels) and partition.lie_by_class(np.concatenate([labels, labels]))
+    assert not partition.lie_by_class(generator().permutation(labels)) and not partition.lie_by_class(labels[:9])
+    skew = 0.1 if kind == "quantity" else 2.0
+    result = split(len(labels), 100, skew, 10, generator(1), by_class=True)
     small = [client for client in range(100) if result.sizes[client] == 10]
     classes = np.mean([len(np.unique(labels[result.of(client)])) for client in small])
     assert len(small) > 30 and 6 < classes < 7  # of ten random samples 6.5
