@@ -264,7 +264,7 @@ def level(owners: Integers, clients: int, min_samples: int, generator: np.random
 
 
 def _leveled_at_random(owners: Integers, clients: int, min_samples: int, generator: np.random.Generator) -> Integers:
-    """The same where samples were drawn at random: those that move go to any client, in whatever order the data are."""
+    """Level clients whose samples were drawn at random: those that move go to any client, whatever their order."""
     leveled = level(owners, clients, min_samples, generator)
     return owners if leveled is owners else leveled[generator.permutation(len(leveled))]
 

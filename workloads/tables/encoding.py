@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas
 
 MAX_CLASSES = 1000
+PLAIN = (str, bool, int, float, np.generic)
+"""Types of a column's objects that are texts, numbers or truth values."""
 FEW_VALUES = 100
 """A categorical column may have this many values, whatever the number of rows."""
 ROUNDING = 1e-14
@@ -86,12 +88,12 @@ def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[st
 
 def _texts_alone(column: pandas.Series[Any]) -> bool:
     """Whether all values that are there are texts, numbers or truth values."""
-    return all(isinstance(value, str | bool | int | float | np.generic) for value in column[column.notna()])
+    return all(isinstance(value, PLAIN) for value in column[column.notna()])
 
 
 def _held(column: pandas.Series[Any]) -> str:
     """The type of a column, or of the first of its objects that is neither a number nor a text."""
-    odd = (value for value in column[column.notna()] if not isinstance(value, str | bool | int | float | np.generic))
+    odd = (value for value in column[column.notna()] if not isinstance(value, PLAIN))
     return type(next(odd)).__name__ if column.dtype == object else str(column.dtype)
 
 

@@ -105,8 +105,8 @@ def test_models_are_judged_on_the_data_of_the_last_round(tmp_path: Path) -> None
     drift = {"events__drift": "features", "events__drift_factor": 0.2, "events__drift_round": 2}
     config, still = (small(tmp_path / "run", **RUN, method__name="fedavg", **more) for more in (drift, {}))
     drifted = with_sections(config, events=replace(config.events, drift_round=1))
-    of_nobody = [Coalitions(each, "loss", {}).utility(frozenset()) for each in (config, drifted, still)]
-    assert of_nobody[0] == of_nobody[1] != of_nobody[2]
+    untrained = [Coalitions(each, "loss", {}).utility(frozenset()) for each in (config, drifted, still)]
+    assert untrained[0] == untrained[1] != untrained[2]
 
 
 def test_an_infinite_measure_and_a_replay_are_refused(

@@ -38,6 +38,14 @@ def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
     assert [own[:, 0].tolist() for own, _ in clients] == [x[[1, 3, 4], 0].tolist(), x[[0, 2], 0].tolist(), [x[5, 0]]]
 
 
+@pytest.mark.parametrize("options", [{"partition": "quantity", "alpha": 0.1}, {"partition": "lognormal", "sigma": 2.0}])
+def test_small_clients_of_sorted_data_have_many_classes(options: dict[str, Any]) -> None:
+    labels = np.repeat(np.arange(10), 500)
+    clients = raysim.split((np.zeros((5000, 2), np.float32), labels), clients=100, **options)
+    small = [len(np.unique(own)) for _, own in clients if len(own) == 10]
+    assert len(small) > 30 and np.mean(small) > 6
+
+
 def test_columns_of_pandas_that_may_miss_values_are_numbers() -> None:
     table = pd.DataFrame({"age": [30, 40, 50, 60], "dose": [0.5, 1.5, 2.5, 3.0]}).convert_dtypes()
     (x, y), *_ = raysim.split((table, table["age"]), clients=2, partition="iid", min_samples=1)
