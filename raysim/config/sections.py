@@ -164,8 +164,8 @@ class Evaluation:
     measure: Annotated[
         str,
         Help(
-            "column of the table of rounds for patience and stop_at; less is better of a loss and of a column after a "
-            "minus sign, -absolute_error say; empty: accuracy, or loss where there is none"
+            "column of the table of rounds for patience and stop_at; less is better of a loss, of absolute_error and "
+            "of a column after a minus sign, -drift say; empty: accuracy, or loss where there is none"
         ),
         OnlyWith("evaluation.patience", say=3) | OnlyWith("evaluation.stop_at", say=0.9),
     ] = ""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from raysim.columns import column_of
 from raysim.config.nearest import did_you_mean
 from raysim.engine.round_columns import is_share
 from raysim.errors import ConfigError
@@ -31,8 +32,9 @@ class EarlyStopping:
     def __init__(self, options: Evaluation, objective: Objective, columns: Collection[str]) -> None:
         self._options = options
         self.column = options.measure.removeprefix("-") or ("accuracy" if objective.accurate else "loss")
-        # Of a loss less is better.
-        self._sign = -1.0 if options.measure.startswith("-") or self.column.endswith("loss") else 1.0
+        known = self.column not in objective.metrics and column_of(self.column).best == "smallest"
+        less = known or self.column.endswith("loss")
+        self._sign = -1.0 if less or options.measure.startswith("-") else 1.0
         self.reason = ""
         """Why the run is over; empty if it is not."""
         self.restart(())

@@ -23,7 +23,7 @@ SMALL = {path: str(value).lower() for path, value in {**IN_PROCESS, **LOGISTIC}.
 
 def ends(values: Sequence[float], objective: Objective = CLASSIFICATION, **options: Any) -> tuple[int, str]:
     """The round after which a run with these values ends (0: none), and why."""
-    followed = EarlyStopping(Evaluation(**options), objective, objective.columns)
+    followed = EarlyStopping(Evaluation(**options), objective, (*objective.columns, "client_accuracy_std", "reward"))
     for number, value in enumerate(values, start=1):
         followed.see({"round": number, followed.column: value})
         if followed.reason:
@@ -35,7 +35,9 @@ def test_it_ends_where_the_measure_is_reached() -> None:
     assert ends([0.5, 0.9, 0.95], stop_at=0.9) == (2, "accuracy has reached 0.9 in round 2, and 0.9 was asked for")
     assert ends([0.5, 0.6], stop_at=0.9)[0] == 0
     assert ends([0.5, 0.3, 0.1], stop_at=0.3, measure="loss")[0] == 2
+    assert ends([0.5, 0.3, 0.1], Objective("regression"), stop_at=0.1, measure="absolute_error")[0] == 3
     assert ends([0.5, 0.3, 0.1], Objective("regression"), stop_at=0.1, measure="-absolute_error")[0] == 3
+    assert ends([0.5, 0.3, 0.1], stop_at=0.1, measure="client_accuracy_std")[0] == 3
     assert ends([2.0, 0.9], Objective("regression"), stop_at=1.0)[0] == 2
 
 
@@ -46,8 +48,9 @@ def test_patience_counts_evaluations_since_the_best() -> None:
         "accuracy has not been better for 2 evaluations than the 0.6 of round 3",
     )
     assert ends(values, patience=3)[0] == 7
-    _, reason = ends([-4.5, -5, -6], Objective("regression"), patience=2, measure="absolute_error")
-    assert reason == "absolute_error has not been better for 2 evaluations than the -4.5 of round 1"
+    _, reason = ends([4.5, 5, 6], Objective("regression"), patience=2, measure="absolute_error")
+    assert reason == "absolute_error has not been better for 2 evaluations than the 4.5 of round 1"
+    assert ends([-4.5, -5, -6], patience=2, measure="reward")[1].endswith("than the -4.5 of round 1")
     assert ends(values, patience=4)[0] == ends(values)[0] == 0
 
 
