@@ -45,11 +45,13 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def verdicts(method: str) -> dict[str, int]:
+def verdicts(method: str, difference: str = ".* − .*") -> dict[str, int]:
     """How many of a paper's differences are confirmed, refuted and not told, by the tables of its method's pages."""
     pages = [page.read_text(encoding="utf-8") for page in sorted(DOCS.glob(f"{method}*.md"))]
     return {
-        verdict: sum(len(re.findall(rf"^\|.* − .*\| {verdict}[^|]*\|$", page, re.MULTILINE)) for page in pages)
+        verdict: sum(
+            len(re.findall(rf"^\| {difference} \|.*\| {verdict}[^|]*\|$", page, re.MULTILINE)) for page in pages
+        )
         for verdict in ("confirmed", "refuted", "not told")
     }
 
@@ -59,6 +61,25 @@ def test_the_readme_counts_the_verdicts_on_the_papers_differences(method: str) -
     found = verdicts(method.lower())
     said = f"{method}'s {sum(found.values())}: " + ", ".join(f"{number} {word}" for word, number in found.items())
     assert said in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("method", "difference", "said"),
+    [
+        ("fedrad", "FedRAD − FedAvg", "FedRAD − FedAvg is refuted at this size in {refuted} of {all} places"),
+        ("fedld", "FedLD − FedAvg", "FedLD − FedAvg in {refuted} of {all} and not told in {not told}"),
+        (
+            "fedssp",
+            "FedSSP.* − Local.*",
+            "FedSSP − Local on one network in {refuted} of {all} and not told in {not told}",
+        ),
+    ],
+)
+def test_the_readme_says_what_became_of_each_papers_gain(method: str, difference: str, said: str) -> None:
+    found = verdicts(method, difference)
+    assert found["confirmed"] == 0
+    expected = said.format(all=sum(found.values()), **found)
+    assert expected in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
