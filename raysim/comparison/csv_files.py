@@ -23,12 +23,22 @@ def files(content: Page) -> dict[str, str]:
     return {**found, "runs": text(content.runs)} if content.runs else found
 
 
+BESIDE = ("differences", "tests", "claims", "failed", "runs")
+"""Names of the tables that a page may have beside its main one."""
+
+
 def write(path: Path, content: Page) -> list[Path]:
-    """Write the files, ``NAME.csv`` for the main table and ``NAME-runs.csv`` and the like beside it."""
+    """Write the files, ``NAME.csv`` for the main table and ``NAME-runs.csv`` and the like beside it.
+
+    Those of an earlier page under the same name that this one does not have go.
+    """
     written = []
     for name, own in files(content).items():
         written.append(path.with_name(f"{path.stem}-{name}{path.suffix}") if name else path)
         write_atomically(written[-1], own.encode())
+    for name in BESIDE:
+        if (old := path.with_name(f"{path.stem}-{name}{path.suffix}")) not in written:
+            old.unlink(missing_ok=True)
     return written
 
 

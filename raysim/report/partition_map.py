@@ -37,7 +37,8 @@ def _table(rows: list[dict[str, str]]) -> tuple[Table, str]:
     lines: list[list[Cell]] = []
     for row in shown:
         counts = [int(row[name]) for name in counted]
-        line: list[Cell] = [row["name"].removeprefix("client ")]
+        number = row.get("client", "")
+        line: list[Cell] = [number if row["name"] == f"client {number}" else row["name"]]
         line += [Heat(units.number(count), count / most) for count in counts]
         line += [units.number(int(row[name])) for name in (["samples"] if classes else []) + tested]
         lines.append(line)

@@ -174,13 +174,14 @@ def _percent() -> Any:
 
 
 def _mean_line(lines: Sequence[_Line]) -> _Line:
-    """The mean of lines at every round that one of them has, with the standard deviation where two have it."""
+    """The mean of lines at the rounds that all of them have, with the standard deviation where there are two."""
     import pandas as pd
 
     if len(lines) == 1:
         return lines[0]
     values = pd.Series(np.concatenate([line.y for line in lines])).groupby(np.concatenate([line.x for line in lines]))
-    mean, band = values.mean(), values.std().fillna(0.0)
+    everywhere = values.count() == len(lines)
+    mean, band = values.mean()[everywhere], values.std()[everywhere]
     return _Line(lines[0].label, mean.index.to_numpy(), mean.to_numpy(), lines[0].rank, band.to_numpy())
 
 

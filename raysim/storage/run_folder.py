@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _EXISTED = "folder_existed"
 """In environment.json: the run was given an empty folder, which it leaves where it comes to nothing."""
-_DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors")
+_DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors", "report.html", "curve.png")
 
 
 class RunFolder:
@@ -145,7 +145,7 @@ class RunFolder:
     def go_back(self, last_round: int, marks: Mapping[str, Any]) -> None:
         """Cut the tables and the proof, which agree with these marks, to what they were after ``last_round``.
 
-        The summary, the Parquet files and the model, which describe the run as it was, go.
+        The summary, the Parquet files, the model, the page and the picture, which describe the run as it was, go.
 
         Args:
             marks: by the tables' names; one that has none loses all rows.

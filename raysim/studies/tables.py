@@ -173,7 +173,7 @@ def place_of_table(study: Study) -> tuple[str, str]:
     Raises:
         ConfigError: the page has no markers for it, or is no regular file.
     """
-    text = text_of(study.table) or f"# {study.title}\n\n{BEGIN}\n{END}\n"
+    text = text_of(study.table) or f"# {markdown.as_text(study.title)}\n\n{BEGIN}\n{END}\n"
     named = BEGIN.replace("table:", f"table {study.name}:")
     begin = named if named in text else BEGIN
     if begin not in text or END not in text[text.index(begin) :]:

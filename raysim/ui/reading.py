@@ -63,6 +63,14 @@ class Reading:
 
     def refresh(self) -> dict[str, Part]:
         """Look at the folder; all parts, of which those that have not changed are as they were."""
+        before = dict(self._stamps)
+        try:
+            return self._refresh()
+        except BaseException:
+            self._stamps = before  # what this look has not shown, the next one reads again
+            raise
+
+    def _refresh(self) -> dict[str, Part]:
         content, blocks = dict(self.content), list(LIVE_BLOCKS)
         live = live_status(self.folder)
         charts = self.parts.get("charts", {"list": _charts(), "series": {}, "costs": {}})
@@ -85,6 +93,8 @@ class Reading:
             spread = thinned([(place, value) for place, value in enumerate(view["spread"], 1)] if view else [], BARS)
             charts = charts | {"series": charts["series"] | {"spread": spread if len(spread) > 1 else []}}
         moved = [name for name in FILES if self._moved(name)]
+        if "config.yaml" in moved and self.parts and (self.folder / "config.yaml").exists():  # resumed with others
+            self._config = read_run_config(self.folder)
         if moved or not self.parts:
             summary = read_summary(self.folder)
             blocks += ["partition", "files"]

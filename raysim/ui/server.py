@@ -145,6 +145,8 @@ async def _watch(reading: Reading) -> None:
             await asyncio.to_thread(reading.refresh)
         except ResultsError as error:  # damaged while it is shown
             reading.broken(str(error))
+        except Exception as error:  # of a shared folder that is away for a while, say: the next look may succeed
+            reading.broken(f"The run's folder could not be read: {type(error).__name__}: {error}")
         await asyncio.sleep(PAUSE)
 
 

@@ -7,7 +7,10 @@ for (const table of document.querySelectorAll("table")) {
     const { textContent, dataset } = row.cells[column];
     return dataset.value ?? textContent.trim();
   };
-  const number = (text) => (/^[+-]?[\d.\u202f]/.test(text) ? parseFloat(text.replaceAll("\u202f", "")) : NaN);
+  const number = (shown) => {
+    const text = shown.replace(/^[<>\u2248] ?/, "").replace("\u2212", "-").replaceAll("\u202f", "");
+    return /^[+-]?[\d.]/.test(text) ? parseFloat(text) : NaN;
+  };
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";

@@ -18,6 +18,10 @@ def test_every_table_and_the_runs_have_a_file(tmp_path: Path) -> None:
     names = [path.name for path in csv_files.write(tmp_path / "two.csv", content)]
     assert names == ["two.csv", "two-differences.csv", "two-tests.csv", "two-runs.csv"]
     means, differences, tests, runs = (pd.read_csv(tmp_path / name) for name in names)
+    assert [path.name for path in csv_files.write(tmp_path / "two.csv", Page(found.title, content.tables[:1]))] == [
+        "two.csv"
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["two.csv"]  # and no table of the page before
     assert means[["row", "column", "measure", "runs", "failed"]].to_numpy().tolist()[1] == ["FedAvg", "A", "loss", 3, 0]
     assert (
         means[["mean", "std"]].to_numpy()[0].tolist() == pytest.approx([0.51, 0.01]) and means["std"].isna().sum() == 2

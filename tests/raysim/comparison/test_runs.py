@@ -58,10 +58,20 @@ def test_the_tables_are_those_of_a_study(both: Both) -> None:
     found = raysim.compare(both.runs, MEASURES)
     assert [markdown.table(own) for own in found.page.tables] == [markdown.table(own) for own in expected.tables]
     assert [own.name for own in found.page.tables] == ["", "differences", "tests"]
-    assert found.page.before == expected.before and found.page.origin == expected.origin[1:]
+    assert found.page.before[1:] == expected.before and found.page.origin == expected.origin[1:]
     assert [run["proof"] for run in found.page.runs] == [run["proof"] for run in expected.runs]
     folders = raysim.compare([run.folder for run in reversed(both.runs)], MEASURES, against="fedavg")
     assert folders.outcomes.values == found.outcomes.values and folders.outcomes.rows == ("local", "fedavg")
+
+
+def test_a_mean_over_clients_and_a_common_test_set_are_told_apart(both: Both) -> None:
+    found = raysim.compare(both.runs, ["accuracy"])
+    said = (
+        "The accuracy of local is the mean over clients on their own test sets, that of the others is on a common one"
+    )
+    assert [note.partition(": they do not compare")[0] for note in found.page.before] == [said]
+    assert raysim.compare(both.runs, ["client_accuracy_mean"]).page.before == ()
+    assert raysim.compare(both.runs[2:], ["accuracy"]).page.before == ()
 
 
 def test_they_are_written_as_a_study_writes_them(both: Both, tmp_path: Path) -> None:

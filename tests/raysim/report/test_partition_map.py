@@ -31,6 +31,12 @@ def test_sites_have_names_copies_are_said_and_without_classes_the_samples_are_th
     assert table.rows == [["<b>", Heat("10", 1.0), "2"], ["Paris", Heat("5", 0.5), "0"]]
 
 
+def test_a_client_named_by_another_number_keeps_its_name(tmp_path: Path) -> None:
+    folder = write(tmp_path, "client,name,samples,test_samples,filled", "0,client 0,10,0,0", "1,client 5,5,0,0")
+    table, _ = heat_map(folder)
+    assert table is not None and [row[0] for row in table.rows] == ["0", "client 5"]
+
+
 def test_of_many_clients_every_second_or_third_is_shown(tmp_path: Path) -> None:
     rows = [f"{client},client {client},{client},1,0" for client in range(2 * SHOWN + 1)]
     table, note = heat_map(write(tmp_path, "client,name,samples,test_samples,filled", *rows))

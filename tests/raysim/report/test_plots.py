@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from raysim.report.canvas import NARROW
-from raysim.report.plots import chart_picture, comparison_picture, run_picture
+from raysim.report.plots import _Line, _mean_line, chart_picture, comparison_picture, run_picture
 from tests.raysim.report.pages import colored, frame, pixels, size
 
 
@@ -54,6 +54,14 @@ def test_the_band_of_seeds_is_drawn() -> None:
         pixels(comparison_picture([("a", tables)], "")),
         pixels(comparison_picture([("a", [frame(accuracy=[0.3, 0.6], loss=[1.0, 0.5])])], "")),
     )
+
+
+def test_a_mean_over_seeds_ends_where_one_of_them_ends() -> None:
+    """A seed that goes on alone would move the mean to its own values, with a band of no width."""
+    short, long = (_Line("a", np.arange(1, n + 1), np.full(n, level), 0) for n, level in ((2, 0.5), (4, 0.9)))
+    mean = _mean_line([short, long])
+    assert mean.x.tolist() == [1, 2] and mean.y.tolist() == pytest.approx([0.7, 0.7])
+    assert mean.band is not None and mean.band.tolist() == pytest.approx([0.282843, 0.282843], abs=1e-6)
 
 
 def test_stacked_values_of_many_rounds_are_areas() -> None:

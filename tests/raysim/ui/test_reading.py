@@ -48,6 +48,20 @@ def test_a_folder_that_breaks_is_said_on_the_page(folder: Path) -> None:
     assert "&lt;b&gt;damaged" in reading.parts["head"]["html"]
 
 
+def test_a_look_that_fails_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared folder may be away for a moment, just after a round was written."""
+    reading = Reading(folder)
+    reading.refresh()
+    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.6})
+    RunFolder.open(folder).append_clients([{"round": 3, "client": 0}])
+    with monkeypatch.context() as away:
+        away.setattr(reading._clients, "read", lambda: (_ for _ in ()).throw(OSError(116, "Stale file handle")))
+        with pytest.raises(OSError, match="Stale"):
+            reading.refresh()
+    reading.refresh()
+    assert reading.parts["charts"]["series"]["accuracy"][-1] == (3.0, 0.6)
+
+
 def test_states(folder: Path) -> None:
     with Recorder(folder, (1, 1)) as recorder:
         recorder.begins()
