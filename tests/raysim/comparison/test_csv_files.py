@@ -22,6 +22,9 @@ def test_every_table_and_the_runs_have_a_file(tmp_path: Path) -> None:
         "two.csv"
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["two.csv"]  # and no table of the page before
+    (tmp_path / "two-tests.csv").write_text("a user's own\n")
+    csv_files.write(tmp_path / "two.csv", Page(found.title, content.tables[:1]))
+    assert (tmp_path / "two-tests.csv").exists()
     assert means[["row", "column", "measure", "runs", "failed"]].to_numpy().tolist()[1] == ["FedAvg", "A", "loss", 3, 0]
     assert (
         means[["mean", "std"]].to_numpy()[0].tolist() == pytest.approx([0.51, 0.01]) and means["std"].isna().sum() == 2

@@ -38,6 +38,10 @@ def test_it_ends_where_the_measure_is_reached() -> None:
     assert ends([0.5, 0.3, 0.1], Objective("regression"), stop_at=0.1, measure="absolute_error")[0] == 3
     assert ends([0.5, 0.3, 0.1], Objective("regression"), stop_at=0.1, measure="-absolute_error")[0] == 3
     assert ends([0.5, 0.3, 0.1], stop_at=0.1, measure="client_accuracy_std")[0] == 3
+    own = Objective(
+        "regression", metrics={"absolute_error": lambda outputs, targets: 0.0}
+    )  # a user's own may mean anything
+    assert ends([0.5, 0.3, 0.9], own, stop_at=0.9, measure="absolute_error")[0] == 3
     assert ends([2.0, 0.9], Objective("regression"), stop_at=1.0)[0] == 2
 
 

@@ -37,7 +37,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make(root / name, more=f"training: {{batch_size: {size}}}\nseed: 0\n", lift=lift)
         for name, size, lift in (("a", 128, -0.1), ("b", 16, 0.1), ("c", 64, 0.0))
     ]
-    return compare.write_page(raysim.compare(runs), root / "compare.html")
+    return compare.write_page(raysim.compare(runs, against="batch_size 64"), root / "compare.html")
 
 
 def shown(browser: Any, path: Path, **options: Any) -> tuple[Any, list[str]]:
@@ -109,6 +109,12 @@ def test_a_click_on_a_heading_sorts_the_comparison(browser: Any, comparison: Pat
     table.get_by_role("button", name="accuracy (%)", exact=True).click()
     assert column() == ["16", "64", "128"]  # the best first
     assert table.locator("th[aria-sort]").count() == 1
+    differences = opened.locator("table", has_text="difference").first
+    for _ in ("downward", "upward"):
+        differences.get_by_role("button", name="accuracy (points)").click()
+    texts = [text.split()[0] for text in differences.locator("tbody td:nth-child(2)").all_inner_texts()]
+    values = [float(text.replace("−", "-").rstrip(",")) for text in texts]
+    assert values == sorted(values) and min(values) < 0 < max(values)
     assert said == []
     opened.close()
 

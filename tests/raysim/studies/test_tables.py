@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,13 @@ def test_only_the_table_of_the_study_is_replaced(second: str, small: Path) -> No
     tables.write_table(study_file.read(small))
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"a\n{first}\nold\n{tables.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+
+
+def test_the_title_of_a_new_page_is_text(small: Path) -> None:
+    study = replace(study_file.read(small), title="A <script>x</script> [b](http://c)", table=small.parent / "new.md")
+    tables.write_table(study)
+    heading = study.table.read_text(encoding="utf-8").splitlines()[0]
+    assert heading.startswith("# A &lt;script>") and "](" not in heading.replace("]\\(", "")
 
 
 def test_a_table_says_what_its_epsilon_is_about(small: Path) -> None:

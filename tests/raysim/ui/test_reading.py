@@ -62,6 +62,14 @@ def test_a_look_that_fails_loses_nothing(folder: Path, monkeypatch: pytest.Monke
     assert reading.parts["charts"]["series"]["accuracy"][-1] == (3.0, 0.6)
 
 
+def test_a_run_that_is_resumed_with_other_settings_is_shown_with_them(folder: Path) -> None:
+    reading = Reading(folder)
+    assert "cnn · seed 3" in reading.refresh()["head"]["html"]
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("name: cnn", "name: logistic"))
+    assert "logistic · seed 3" in reading.refresh()["head"]["html"]
+
+
 def test_states(folder: Path) -> None:
     with Recorder(folder, (1, 1)) as recorder:
         recorder.begins()

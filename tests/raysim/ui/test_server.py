@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import socket
@@ -19,6 +20,7 @@ from raysim.launch import main
 from raysim.storage.run_folder import RunFolder
 from raysim.ui import server
 from raysim.ui.__main__ import main as ui_main
+from raysim.ui.reading import Reading
 from raysim.ui.server import STATIC, chart_library, is_loopback
 from raysim.ui.serving import TOKEN_VARIABLE, Address, Page
 
@@ -64,6 +66,27 @@ def test_who_asks_late_gets_the_newest_state_and_none_before_it(page: Page, fold
         looks.append(newer(page, looks[-1])["look"])
     late = newer(page, first["look"])
     assert late["look"] == looks[-1] and late["parts"]["charts"]["series"]["accuracy"][-1] == [5.0, 0.5]
+
+
+def test_a_folder_that_is_away_for_a_moment_is_said_and_looked_at_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page must not stay for good at what it showed before."""
+    looks: list[str] = []
+
+    def look(self: Reading) -> dict[str, Any]:
+        looks.append("look")
+        if len(looks) == 1:
+            raise OSError(116, "Stale file handle")
+        raise asyncio.CancelledError  # the next look came: enough
+
+    reading = Reading(folder)
+    reading.refresh()
+    monkeypatch.setattr(Reading, "refresh", look)
+    monkeypatch.setattr(server, "PAUSE", 0.0)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(server._watch(reading))
+    assert len(looks) == 2 and "Stale file handle" in reading.parts["head"]["html"]
 
 
 def test_a_question_that_is_none_is_refused(page: Page) -> None:
