@@ -25,6 +25,7 @@ def test_an_exchange_is_counted_and_makes_a_gcn_exact_on_a_clients_own_nodes() -
     """Nodes 0 and 4 of client 0 have neighbors outside, which are 1 and 3; a row of two features is 8 bytes."""
     graph, hops = by_hand().graph, {1: (16, 16), 2: (32, 32)}
     spread = replace(graph, features=spread_features(graph))
+    torch.manual_seed(0)  # with one in twenty seeds no hidden unit is alive, and one exchange is as good as two
     model = Gcn(hidden=4, dropout=0.0).build(InputSpec((2,), 2, "nodes")).eval()
     whole = Subgraph(torch.from_numpy(graph.features), torch.from_numpy(np.hstack([graph.edges, graph.edges[::-1]])))
     expected = model(NodeBatch(whole, torch.arange(5)))
