@@ -15,7 +15,7 @@ from raysim.actors.capacity import Placement, less_crowded, place
 from raysim.actors.client import Starter
 from raysim.actors.job_queue import Deadline, Work
 from raysim.actors.slots import Patience, Slot, Slots, alive_nodes
-from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
+from raysim.errors import GpuMemoryError, HostMemoryError, LostError, PlacementError, RaysimError, code_error
 from raysim.exchange.pool_protocol import OFF, Done, Job, Result
 from raysim.exchange.profile_marks import WAIT, now
 from raysim.units import counted
@@ -202,6 +202,9 @@ class RayPool:
         except RayTaskError as error:
             if isinstance(error.cause, GpuMemoryError):
                 self._relieve(job, note, error.cause)
+                return None
+            if isinstance(error.cause, HostMemoryError):  # another may find it, once this one's is free again
+                self._died(call.slot, note, error.cause)
                 return None
             if isinstance(error.cause, ObjectLostError):
                 what = f"{job.label}: what it starts from was lost with the node that held it ({_kind(error.cause)})"

@@ -42,6 +42,10 @@ class GpuMemoryError(RaysimError):
     """torch ran out of a GPU's memory: no fault of the client's, and another time there may be more of it."""
 
 
+class HostMemoryError(RaysimError):
+    """A process got no more main memory: no fault of the client's, and on another machine there may be more of it."""
+
+
 class PlacementError(RaysimError):
     """The cluster can never give the actors that were asked for, or Ray cannot start."""
 

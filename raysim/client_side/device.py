@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raysim.errors import GpuMemoryError, PlacementError, RaysimError
+from raysim.errors import GpuMemoryError, HostMemoryError, PlacementError, RaysimError, reason_of
 from raysim.leaving import staying
 
 if TYPE_CHECKING:
@@ -45,11 +45,19 @@ def cap_memory(engine: Engine) -> None:
         torch.cuda.set_per_process_memory_fraction(engine.gpus_per_client)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a GPU's memory, or this machine's, was used up: what the machine lacks is no client's error."""
+    import torch
+
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
+
+
 def run_task(task: RemoteTask[Worker], worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Do the task.
 
     Raises:
         GpuMemoryError: torch ran out of memory; what the task had of it is free again.
+        HostMemoryError: the process got no more main memory.
         RaysimError: code of a user's own called ``sys.exit`` or ``os._exit``, or changed what belongs to the process.
     """
     import torch
@@ -66,6 +74,13 @@ def run_task(task: RemoteTask[Worker], worker: Worker, inputs: Sequence[Any]) ->
         return found
     except torch.OutOfMemoryError as error:
         reason = str(error).partition(" If reserved but")[0]  # torch's advice on its allocator
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise HostMemoryError(
+            f"{socket.gethostname()} has no main memory left for it ({reason_of(error)}). Lower --training.batch_size, "
+            "or use a machine with more memory"
+        ) from error
     # Only here nothing refers to the failed task's tensors any more.
     torch.cuda.empty_cache()
     raise GpuMemoryError(reason)

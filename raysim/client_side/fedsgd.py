@@ -27,6 +27,7 @@ import torch
 from numpy.typing import NDArray
 
 from raysim import seeds
+from raysim.client_side.device import is_out_of_memory
 from raysim.client_side.per_sample import operations, takes_samples_alone
 from raysim.config import registry
 from raysim.errors import reason_of
@@ -195,9 +196,9 @@ def train_merged(
         marks("train")
         client, stage = tasks[0].client, "train merged"
         total, losses = _sum_and_losses(model, batches, tasks[0], samples)
-    except torch.OutOfMemoryError:
-        raise  # the GPU's, not a client's
     except (Exception, SystemExit) as error:
+        if is_out_of_memory(error):
+            raise  # the machine's, not a client's
         return Failure(client, stage, reason_of(error), traceback.format_exc())
     if not (np.isfinite(losses).all() and finite(torch.from_numpy(total))):
         return None

@@ -15,6 +15,7 @@ import torch
 from raysim import seeds
 from raysim.aggregators.means import PairwiseSum
 from raysim.client_side import process_state
+from raysim.client_side.device import is_out_of_memory
 from raysim.client_side.drift import Moment
 from raysim.client_side.fedsgd import Merged, take_one_step, train_merged
 from raysim.client_side.worker import ClientState, Worker
@@ -181,7 +182,7 @@ def _train_one(
     """One client task; an exception or a non-finite update becomes a Failure and leaves the client state as it was.
 
     Raises:
-        torch.OutOfMemoryError: too many tasks share a GPU, or this one alone is too large for it.
+        torch.OutOfMemoryError, MemoryError: too many tasks share a GPU or a machine, or this one is too large for it.
     """
     stage = "model"
     marks("load", task.client)
@@ -206,9 +207,9 @@ def _train_one(
         marks(stage, task.client)
         reason = unusable(update, after, model, worker.objective.columns)
         return (Failure(task.client, stage, reason), state) if reason else (update, after)
-    except torch.OutOfMemoryError:
-        raise  # the GPU's, not the client's
     except (Exception, SystemExit) as error:
+        if is_out_of_memory(error):
+            raise  # the machine's, not a client's
         return Failure(task.client, stage, reason_of(error), traceback.format_exc()), state
 
 

@@ -20,7 +20,7 @@ from ray import cloudpickle
 from raysim.actors.capacity import Placement
 from raysim.actors.pool import RayPool
 from raysim.config.run_config import Engine, RunConfig
-from raysim.errors import PlacementError, RaysimError
+from raysim.errors import HostMemoryError, PlacementError, RaysimError
 from raysim.exchange.pool_protocol import Job
 from raysim.exchange.profile_marks import now
 from tests.actors.light import LightStarter, processes
@@ -47,11 +47,15 @@ class Echo:
     deaths: int = 0
     """How many times it takes its process with it."""
     fails: bool = False
+    hungry: int = 0
+    """How many times its process gets no more memory."""
 
     def run(self, worker: Any, inputs: Any) -> tuple[int, list[Any]]:
         self.note("starts")
         if self.log.read_text().count(f"{self.value} starts") <= self.deaths:
             os._exit(1)
+        if self.log.read_text().count(f"{self.value} starts") <= self.hungry:
+            raise HostMemoryError("this machine has no main memory left for it")
         if self.fails:
             raise ValueError("this one is wrong")
         time.sleep(self.seconds)
@@ -165,6 +169,15 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
     assert sum(" died during job 0" in note for note in notes) == ATTEMPTS - 1
     # Nothing of it is left in the pool to be counted among the next jobs.
     assert sorted(d.index for d in pool.run(jobs(tmp_path / "log2", 4), print)) == [0, 1, 2, 3]
+
+
+def test_a_job_that_found_no_memory_is_done_again_by_a_new_actor(pool: RayPool, tmp_path: Path) -> None:
+    before = set(processes(pool))
+    done = list(pool.run(jobs(tmp_path / "log", 5, hungry=1), print))
+    assert sorted(d.index for d in done) == list(range(5))
+    assert {d.index: d.sends for d in done}[0] == 2 and set(processes(pool)) != before
+    with pytest.raises(RaysimError, match=f"died {ATTEMPTS} times, .*this machine has no main memory left"):
+        list(pool.run(jobs(tmp_path / "log2", 5, hungry=99), print))
 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:

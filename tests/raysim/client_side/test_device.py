@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 
-from raysim.client_side.device import cap_memory, device_of
+from raysim.client_side.device import cap_memory, device_of, run_task
 from raysim.config.run_config import Engine, build
-from raysim.errors import PlacementError
+from raysim.errors import HostMemoryError, PlacementError
 
 
 @pytest.fixture
@@ -44,6 +47,15 @@ def test_a_gpu_that_was_asked_for_is_never_replaced_by_the_cpu(monkeypatch: pyte
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert device_of(Engine(gpus_per_client=0.25)) == "cuda"
     assert device_of(Engine()) == "cpu"
+
+
+@pytest.mark.parametrize(
+    "allocate", [lambda: torch.empty(1 << 52), lambda: bytearray(1 << 52)], ids=["torch", "Python"]
+)
+def test_main_memory_that_is_used_up_is_the_machines_error(allocate: Any) -> None:
+    task: Any = SimpleNamespace(run=lambda worker, inputs: allocate())
+    with pytest.raises(HostMemoryError, match=r"no main memory left .* Lower --training\.batch_size"):
+        run_task(task, SimpleNamespace(own_code=False), ())  # type: ignore[arg-type]
 
 
 @pytest.mark.gpu

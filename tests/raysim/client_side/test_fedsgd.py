@@ -131,6 +131,24 @@ def test_stopped_and_resumed_gives_the_same_bits(make_config: MakeConfig, monkey
     assert 3 * 16 <= len(seen) - 2 < 4 * 17  # a step is tried before each of the two parts
 
 
+@pytest.mark.parametrize("merged", [True, False])
+def test_want_of_memory_ends_the_run_and_skips_no_client(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, merged: bool
+) -> None:
+    """Which clients are in the result would hang on the machine."""
+    original = Worker.data
+
+    def data(self: Worker, client: int) -> Any:
+        if client == 5:
+            bytearray(1 << 52)
+        return original(self, client)
+
+    monkeypatch.setattr(Worker, "data", data)
+    config = make_config("run", engine__on_client_error="skip", engine__merge_single_steps=merged)
+    with pytest.raises(RaysimError, match=r"^round 1, clients .*\]: \S+ has no main memory left"):
+        raysim.run(config)
+
+
 @pytest.mark.parametrize("error", ["fail", "skip"])
 def test_a_client_that_fails_is_found_among_its_group(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, error: str
