@@ -43,7 +43,7 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
         dropped: tells whether the outcome is no longer wanted.
     """
     import ray
-    from ray.exceptions import RayActorError, RayTaskError
+    from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     from raysim.actors.driver import DriverActor
@@ -62,7 +62,8 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
     if watch.own is None:
         named = config.engine.address if ":" in config.engine.address else ""
         watch.head = named or ray.get_runtime_context().gcs_address
-        threading.Thread(target=_listen_to_head, args=(watch, dropped), name="head of the cluster", daemon=True).start()
+        listening = (watch, dropped, config.engine.heartbeat_limit)
+        threading.Thread(target=_listen_to_head, args=listening, name="head of the cluster", daemon=True).start()
     early = (config.engine, useful_actors(config), libraries_of_given())
     started, lives, furthest = 0, 0, 0
     while True:
@@ -103,18 +104,24 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
         except RayTaskError as error:  # before the driver's own code, which turns what fails into an outcome
             reason = str(error.cause or error).strip().splitlines()[-1]
             return Outcome("failed", f"the run's settings cannot be read in Ray's processes: {reason}", str(error))
-        except RayActorError as error:
+        except (RayActorError, OutOfMemoryError) as error:
             lives += 1
             if lives >= RESTARTS:
-                return Outcome("failed", f"the driver died {RESTARTS} times without finishing a round: {error}")
+                reason = str(error).strip().splitlines()[0]  # below it Ray lists all processes of the machine
+                return Outcome("failed", f"the driver died {RESTARTS} times without finishing a round: {reason}")
             observer.fault("the driver died; a new one goes on from the last checkpoint")
         finally:
             ray.kill(driver)  # also one that is only out of reach: two must never write one folder
 
 
-def _listen_to_head(watch: Watch, dropped: Callable[[], bool]) -> None:
-    """Ask the head of the cluster that was joined, until the run is over: Ray's own calls may wait for it for ever."""
+def _listen_to_head(watch: Watch, dropped: Callable[[], bool], limit: float) -> None:
+    """Ask the head of the cluster that was joined, until the run is over: Ray's own calls may wait for it for ever.
+
+    Args:
+        limit: seconds without an answer after which the run ends, in which it is asked several times; 0: no limit.
+    """
+    pause = min(PROBE, limit / 4) if limit else PROBE
     while not dropped():
         if cluster_probe.answers(watch.head):
             watch.head_heard()
-        time.sleep(PROBE)
+        time.sleep(pause)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 MARK = "RAYSIM_STARTED_RAY"
 """Environment variable whose value is the mark of one Ray."""
+SESSION = b"--session_dir="
+"""The raylet's option that names the folder of its session."""
+SPILLED = "ray_spilled_objects_*"
+"""Folders in there with objects for which the object store had no room; a Ray that ends by itself empties them."""
 TRIES = 50
 PAUSE = 0.02
 _PARTS = {"gcs_server": "Ray's control store (gcs_server)", "raylet": "Ray's node manager (raylet)"}
@@ -60,9 +65,13 @@ class OwnRay:
         os.environ.pop(MARK, None)
         for number in marked(self.mark):
             with suppress(OSError):
-                program = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
-                if (name := Path(program).name) in _PARTS:
+                words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+                if (name := Path(words[0].decode(errors="replace")).name) in _PARTS:
                     self._parts[number] = _PARTS[name]
+                folder = next((word for word in words if word.startswith(SESSION)), b"").removeprefix(SESSION)
+                if name == "raylet" and folder and self._reaper.stdin is not None:
+                    self._reaper.stdin.write(folder)
+                    self._reaper.stdin.flush()
         self._side = set(side_processes())
 
     def end_side(self) -> None:
@@ -174,11 +183,17 @@ def _end_marked(mark: str) -> None:
 
 
 def main() -> None:
-    """Wait for the end of standard input, whose other end the launching process holds, and clean up."""
+    """Wait for the end of standard input, whose other end the launching process holds, and clean up.
+
+    All that comes in there is the folder of the Ray's session.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    sys.stdin.buffer.read()
+    session = sys.stdin.buffer.read()
     _end_marked(sys.argv[1])
+    if session:
+        for spilled in Path(os.fsdecode(session)).glob(SPILLED):
+            shutil.rmtree(spilled, ignore_errors=True)
 
 
 if __name__ == "__main__":

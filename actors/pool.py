@@ -13,7 +13,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raysim.actors.capacity import Placement, less_crowded, place
 from raysim.actors.client import Starter
-from raysim.actors.job_queue import Deadline, Work
+from raysim.actors.job_queue import LEAST, Deadline, Work
 from raysim.actors.slots import Patience, Slot, Slots, alive_nodes
 from raysim.errors import GpuMemoryError, HostMemoryError, LostError, PlacementError, RaysimError, code_error
 from raysim.exchange.pool_protocol import OFF, Done, Job, Result
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SMALL = 16 * 1024
 """Arrays smaller than this number of bytes travel inside the call, as Ray does not store such objects either."""
+STARTING = 30.0
+"""Least number of seconds that a client actor has to make its model, however short its jobs may be."""
 LOOK = 1.0
 """Seconds between two looks at what does not announce itself: nodes that joined, actors that are late."""
 ROOM = 0.25
@@ -275,6 +277,7 @@ class RayPool:
         self._looked = time
         if self._work.left:
             self._patience.look(note)
+        self._slots.look(max(STARTING, self._config.engine.task_deadline or LEAST), note)
         for slot in self._slots:
             if slot.jobs and time - slot.begun > (limit := self._deadline.of(self._work.jobs[slot.jobs[0]])):
                 self._late(slot, note, limit)

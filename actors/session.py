@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LOOK = 0.2
 """Seconds between two looks at whether the run is to stop and whether Ray is still there."""
+SAVING = 20.0
+"""Largest number of seconds that a run which an error ends here waits for its driver to save the last whole round."""
 ENOUGH = 3.0
 """Largest number of seconds that a dropped run waits for its driver to end."""
 
@@ -94,8 +96,8 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
     watch = Watch(config.engine.heartbeat_limit)
     stop, dropped = threading.Event(), threading.Event()
     where, dashboard = config.engine.address, config.engine.dashboard
-    code = sent_code(config)
-    kept = shared_ray.take(Request(where, dashboard, verbose, code))
+    request = Request(where, dashboard, verbose, sent_code(config))
+    kept = shared_ray.take(request)
     own, side = (kept.own, kept.side) if kept is not None else (None, None)
     if kept is None and where == "local" and not shared_ray.is_connected():
         own = OwnRay(ForkServer(libraries_of_given()))
@@ -105,28 +107,12 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
 
     def work() -> Outcome:
         if kept is None:
-            others = shared_ray.is_connected()
-            if where != "local" and not others:
-                watch.joins(where)
             try:
-                with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
-                    started_here, url = start_ray(
-                        config.engine,
-                        verbose=verbose,
-                        code=code,
-                        check=lambda: check_sendable(config),
-                        side=side,
-                        forks=None if own is None else own.forks,
-                    )
+                made.extend(_connect(config, request, relay, watch, own=own, side=side))
             except PlacementError as error:
                 return Outcome("failed", str(error))
             except ConfigError as error:
                 return Outcome("failed", str(error), refused=True)
-            if own is not None:
-                own.started()
-            if not others:
-                made.append(Connection(Request(where, dashboard, verbose, code), own, url, side))
-            _introduce(relay, url, side, started_here)
         elif dashboard:
             _introduce(relay, kept.dashboard, side)
         watch.own = own
@@ -142,8 +128,12 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
         if not future.done() and not watch.joining:  # where a cluster was not joined, its own advice stands
             gone = gone or outcome.message
         return Outcome("failed", f"{gone}. {_kept(folder)}") if gone else outcome
-    except Exception:  # as Ray's calls raise in one way or another when a part of it is gone
-        if gone := watch.what_is_gone():
+    except BaseException as error:
+        gone = watch.what_is_gone()
+        if not gone:  # the observer's, or Ctrl-C: rounds that are done are saved, as they are without Ray
+            stop.set()
+            wait([future], SAVING)
+        elif isinstance(error, Exception):  # as Ray's calls raise in one way or another when a part of it is gone
             return Outcome("failed", f"{gone}. {_kept(folder)}")
         raise
     finally:
@@ -152,6 +142,32 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
             shared_ray.keep(made[0])
         else:
             _clean_up(future, own, bool(made), ENOUGH if watch.own is not None or own is None else 0.0)
+
+
+def _connect(
+    config: RunConfig, request: Request, relay: Relay, watch: Watch, *, own: OwnRay | None, side: SideProcesses | None
+) -> list[Connection]:
+    """Start or join a Ray, and say where its dashboard is; no connection of ours if this process had one before."""
+    others, where = shared_ray.is_connected(), request.address
+    if where != "local" and not others:
+        watch.joins(where)
+    with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
+        started_here, url = start_ray(
+            config.engine,
+            verbose=request.verbose,
+            code=request.code,
+            check=lambda: check_sendable(config),
+            side=side,
+            forks=None if own is None else own.forks,
+        )
+    if own is not None:
+        own.started()
+    _introduce(relay, url, side, started_here)
+    if others:
+        return []
+    store = "" if own is None else shared_ray.control_store()
+    # What starts Ray sets variables of this process's environment, which the next run's request will have.
+    return [Connection(Request(where, request.dashboard, request.verbose, request.code), own, url, side, store)]
 
 
 def _introduce(observer: Relay, dashboard: str, side: SideProcesses | None, started_here: bool = False) -> None:

@@ -63,6 +63,8 @@ class Connection:
     """Host and port of the dashboard; empty if there is none, or it was not up when Ray was."""
     side: SideProcesses | None = None
     """Processes of the Ray that was started here which began later than it; among them the dashboard."""
+    control_store: str = ""
+    """Host and port of the control store of the Ray that was started here."""
 
 
 _kept: Connection | None = None
@@ -80,6 +82,13 @@ def is_connected() -> bool:
     return is_initialized is not None and bool(is_initialized())
 
 
+def control_store() -> str:
+    """Host and port of the control store of the Ray that this process is connected to."""
+    import ray
+
+    return str(ray.get_runtime_context().gcs_address)
+
+
 def take(request: Request) -> Connection | None:
     """Take the connection that an earlier run kept if it meets the request, and end it otherwise.
 
@@ -89,8 +98,11 @@ def take(request: Request) -> Connection | None:
     found, _kept = _kept, None
     if found is None or _process != os.getpid():
         return None
-    if found.own is not None and found.own.dead():  # as after the user's own ray.shutdown()
-        found.own.end()
+    if found.own is not None and found.own.dead():
+        if is_connected() and control_store() == found.control_store:
+            shut_down(found.own)  # it died by itself, and this process still holds on to it
+        else:  # as after the user's own ray.shutdown()
+            found.own.end()
         return None
     if is_connected() and request.is_met_by(found.request):
         return found

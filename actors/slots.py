@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError
 
 from raysim.actors.client import Starter, actor_name
 from raysim.actors.sending import check_object
@@ -58,9 +58,11 @@ class Slot:
     actor: Any = None
     coming: Any = None
     """Reference of its ``prepare`` until that has come back; from then on it is up."""
+    here: Any = None
+    """Reference of the first answer of its process, until that has come: before it, it may wait for a node."""
     jobs: list[int] = field(default_factory=list)
     begun: float = 0.0
-    """When the first of its jobs began, as far as the driver can tell."""
+    """When its ``prepare``, or the first of its jobs, began, as far as the driver can tell."""
     node: str = ""
     """Ray's name of the node that the actor is on."""
     deaths: int = 0
@@ -110,6 +112,7 @@ class Slots:
             if slot.actor is None:
                 self._lives[slot.place] += 1
                 slot.actor = next(there, None) or self._starter.start(slot.place, self._lives[slot.place])
+                slot.here = slot.actor.__ray_ready__.remote()
                 slot.coming = slot.actor.prepare.remote(self._config, self.federation)
                 self.coming[slot.coming] = slot
 
@@ -120,7 +123,7 @@ class Slots:
             PlacementError: it cannot start, or too many in a row died first.
         """
         slot = self.coming.pop(reference)
-        slot.coming = None
+        slot.coming = slot.here = None
         try:
             slot.node = ray.get(reference)
             slot.deaths = 0
@@ -128,20 +131,39 @@ class Slots:
             slot.deaths += 1
             self.kill(slot)
             # One whose data or model cannot be had fails in the same way again.
-            if not isinstance(error, RayActorError) or error.actor_init_failed:
+            died = isinstance(error, RayActorError) and not error.actor_init_failed
+            if not died and not isinstance(error, OutOfMemoryError):
                 cause = getattr(error, "cause", None)  # raysim's own errors say all without a traceback
                 raise PlacementError(
                     f"a client actor cannot start: {cause if isinstance(cause, RaysimError) else error}"
                 ) from error
-            attempts = self._config.engine.actor_attempts
-            if slot.deaths >= attempts:
-                raise PlacementError(
-                    f"a client actor cannot start: {attempts} in a row died before they were up, most likely for want "
-                    f"of memory ({error}). Lower --engine.actors, or raise --engine.cpus_per_client; if something else "
-                    "ends them, raise --engine.actor_attempts"
-                ) from error
-            note(f"{slot.name} died before it was up; another one is started")
-            self.fill()
+            self._again(slot, "died before it was up", str(error).strip().splitlines()[0], note)
+
+    def look(self, limit: float, note: Callable[[str], None]) -> None:
+        """Replace actors whose process is there, and whose start has not come to an end within ``limit`` seconds.
+
+        Raises:
+            PlacementError: too many in a row.
+        """
+        for slot in list(self.coming.values()):
+            if slot.here is not None and ray.wait([slot.here], timeout=0)[0]:
+                slot.here, slot.begun = None, now()
+            elif slot.here is None and now() - slot.begun > limit:
+                slot.deaths += 1
+                self.kill(slot)
+                self._again(slot, f"did not come up within {limit:g} s", "its process did not answer", note)
+
+    def _again(self, slot: Slot, how: str, reason: str, note: Callable[[str], None]) -> None:
+        """Start another actor in the place of one that was never up, unless too many in a row have gone."""
+        attempts = self._config.engine.actor_attempts
+        if slot.deaths >= attempts:
+            raise PlacementError(
+                f"a client actor cannot start: {attempts} in a row died before they were up, most likely for want "
+                f"of memory ({reason}). Lower --engine.actors, or raise --engine.cpus_per_client; if something else "
+                "ends them, raise --engine.actor_attempts"
+            )
+        note(f"{slot.name} {how}; another one is started")
+        self.fill()
 
     def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
         """Replace all actors by ``places`` new ones of another kind; no actor may hold a job."""
@@ -169,7 +191,7 @@ class Slots:
         if slot.actor is not None:
             ray.kill(slot.actor)
         self.coming.pop(slot.coming, None)
-        slot.actor, slot.coming, slot.jobs = None, None, []
+        slot.actor, slot.coming, slot.here, slot.jobs = None, None, None, []
 
     def close(self) -> None:
         """Kill all client actors."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import ray
@@ -23,7 +23,7 @@ from raysim.config.run_config import Engine, RunConfig
 from raysim.errors import HostMemoryError, PlacementError, RaysimError
 from raysim.exchange.pool_protocol import Job
 from raysim.exchange.profile_marks import now
-from tests.actors.light import LightStarter, processes
+from tests.actors.light import Light, LightStarter, processes
 from tests.processes import within
 from tests.small_runs import with_engine
 
@@ -245,6 +245,31 @@ def test_an_actor_that_cannot_start_is_not_tried_again(ray_session: None, tmp_pa
 def _beside(federation: Any, path: str) -> tuple[int, int]:
     Path(path).touch()
     return os.getpid(), federation.clients
+
+
+class Sleepy(Light):
+    """Does not come up in its place's first life."""
+
+    def prepare(self, config: Any, federation: Any) -> str:
+        if not str(ray.get_runtime_context().get_actor_name()).endswith("(life 2)"):
+            time.sleep(600)
+        return super().prepare(config, federation)
+
+
+class SleepyStarter(LightStarter):
+    actor: ClassVar[Any] = ray.remote(Sleepy)
+
+
+def test_an_actor_that_freezes_in_its_start_is_replaced(
+    ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raysim.actors.pool.STARTING", 0.5)
+    config, notes = with_engine(task_deadline=0.5), list[str]()
+    data: Any = SimpleNamespace(clients=2)
+    found = RayPool(config, data, Placement(1, 0.0, 0.0), starter=SleepyStarter(config.engine))
+    assert [done.index for done in found.run(jobs(tmp_path / "log", 2), notes.append)] == [0, 1]
+    assert "client-actor-00 did not come up within 0.5 s; another one is started" in notes
+    found.close()
 
 
 def test_what_is_called_aside_ends_with_its_process(pool: RayPool, tmp_path: Path) -> None:

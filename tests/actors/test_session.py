@@ -207,6 +207,32 @@ def test_a_checkpoint_is_promised_only_where_there_is_one(
     assert outcome == Outcome("failed", f"{gone or 'it is silent'}. {said}")
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_in_the_launching_process_lets_the_driver_save(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Without it, rounds that were done between two checkpoints were lost, which a run without Ray saves."""
+    saved: list[bool] = []
+
+    def goes_on(config: Any, folder: Path, relay: Any, stopping: Any, dropped: Any, watch: Any) -> Outcome:
+        relay.note("a round is done")
+        while not stopping() and not dropped():
+            threading.Event().wait(0.01)
+        saved.append(not dropped())
+        return Outcome("stopped")
+
+    def refuse(text: str) -> None:
+        raise error(text)
+
+    monkeypatch.setattr(session, "start_ray", lambda *_, **__: (False, ""))
+    monkeypatch.setattr(session, "follow", goes_on)
+    observer = Watch()
+    monkeypatch.setattr(observer, "note", refuse)
+    with pytest.raises(error, match="a round is done"):
+        session.run_on_ray(default_config("fedavg"), folder, observer)
+    assert saved == [True]
+
+
 def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
     from raysim.actors.driver import DriverActor
 

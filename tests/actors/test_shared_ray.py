@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,10 +115,18 @@ class Dead:
 
 
 def test_a_ray_that_has_been_shut_down_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_ray, "shut_down", lambda own: pytest.fail("there may be another Ray, of the user's own"))
+    ended: list[Any] = []
+    monkeypatch.setattr(shared_ray, "shut_down", ended.append)
+    monkeypatch.setattr(shared_ray, "control_store", lambda: "127.0.0.1:2")
     request, own = Request("local", dashboard=False, verbose=False), Dead()
-    shared_ray.keep(shared_ray.Connection(request, own, ""))  # type: ignore[arg-type]
-    assert shared_ray.take(request) is None and own.ended
+    dead = shared_ray.Connection(request, own, "", control_store="127.0.0.1:1")  # type: ignore[arg-type]
+    for connected in (False, True):  # then to another Ray, of the user's own
+        monkeypatch.setattr(shared_ray, "is_connected", lambda connected=connected: connected)
+        own.ended = False
+        shared_ray.keep(dead)
+        assert shared_ray.take(request) is None and own.ended and ended == []
+    shared_ray.keep(replace(dead, control_store="127.0.0.1:2"))  # it has died by itself
+    assert shared_ray.take(request) is None and ended == [own]
 
 
 def test_a_cluster_that_does_not_answer_is_left_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,25 @@ def test_what_carries_the_mark_ends_with_who_set_it() -> None:
         os.kill(other, signal.SIGKILL)
 
 
+def test_objects_that_were_spilled_go_with_a_killed_launcher(tmp_path: Path) -> None:
+    session = tmp_path / "session_1"
+    for name in ("ray_spilled_objects_7", "logs"):
+        (session / name).mkdir(parents=True)
+        (session / name / "file").write_bytes(b"1")
+    program = (
+        "import subprocess, time; from raysim.actors.own_ray import OwnRay; own = OwnRay(); "
+        f"subprocess.Popen(['raylet', '-c', 'sleep 60; :', '--session_dir={session}'], executable='/bin/sh'); "
+        "time.sleep(0.2); own.started(); print(own.dead(), flush=True); time.sleep(60)"
+    )
+    launcher = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    assert launcher.stdout.readline() == "\n"
+    launcher.kill()
+    launcher.wait()
+    assert within(120, lambda: not (session / "ray_spilled_objects_7").exists())
+    assert (session / "logs" / "file").exists()
+
+
 def test_what_shows_its_mark_late_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process in the middle of its start, which the first look does not find."""
     child = subprocess.Popen(["sleep", "60"])
