@@ -13,6 +13,7 @@ from raysim.remote.origins import read_origins
 from raysim.remote.state import whole_states
 from raysim.remote.store import Store
 from raysim.storage.atomic_files import unused
+from raysim.storage.process_lock import driving, launching
 from raysim.storage.run_folder import is_run
 
 
@@ -39,7 +40,7 @@ def resumed_folder(address: str) -> Path:
     gone on from is put aside under another name.
 
     Raises:
-        ResultsError: there is no run.
+        ResultsError: there is no run, or a process is at work in the folder that would be put aside.
         DamagedError: what is there is not what a run has written.
         UnreachableError: the remote side does not answer.
     """
@@ -50,7 +51,8 @@ def resumed_folder(address: str) -> Path:
         if origins and (not states or states[-1].name in origins):
             return folder
         aside = unused(folder)
-        folder.rename(aside)
+        with launching(folder), driving(folder):  # a process at work would write on under the other name
+            folder.rename(aside)
         print(f"note: {folder} is not what {store.address} goes on from; it is now {aside}", file=sys.stderr)
     download(store, folder)
     return folder
