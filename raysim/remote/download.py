@@ -27,7 +27,7 @@ class _GoneError(Exception):
     """A block is not there any more; unlike an error of the operating system it says nothing of this machine's disk."""
 
 
-def patiently(store: Store, action: Callable[[], T]) -> T:
+def patiently(action: Callable[[], T]) -> T:
     """The action's result, tried again with growing pauses while the remote side does not answer.
 
     Raises:
@@ -38,7 +38,7 @@ def patiently(store: Store, action: Callable[[], T]) -> T:
         try:
             return action()
         except UnreachableError:
-            if time.monotonic() + pause > max(begun, store.answered) + PATIENCE.at_end:
+            if time.monotonic() + pause > begun + PATIENCE.at_end:
                 raise
             time.sleep(pause)
             pause = min(2 * pause, PATIENCE.longest_pause)
@@ -56,7 +56,7 @@ def download(store: Store, folder: Path, wanted: Callable[[str], bool] = lambda 
         UnreachableError: the remote side does not answer.
     """
     for _ in range(_ATTEMPTS):
-        states = patiently(store, lambda: whole_states(store))
+        states = patiently(lambda: whole_states(store))
         if not states:
             raise ResultsError(f"{store.address} is no run folder: there is no state of a run.")
         try:
@@ -116,7 +116,7 @@ def _blocks(store: Store, file: StoredFile) -> Iterator[bytes]:
 
 
 def _block(store: Store, digest: str, name: str) -> bytes:
-    data = patiently(store, lambda: store.get(f"{BLOCKS}/{digest}", BLOCK_BYTES))
+    data = patiently(lambda: store.get(f"{BLOCKS}/{digest}", BLOCK_BYTES))
     if _digest(data) != digest:
         raise DamagedError(f"damaged: {store.address}: a block of {name} is not what was written (SHA-256).")
     return data

@@ -60,8 +60,9 @@ class Mirror:
                 return
             pause, begun = PATIENCE.first_pause, time.monotonic()
             while not self._pass():
-                answered = max(begun, self._store.answered if self._store else 0.0)
-                if time.monotonic() + pause > answered + PATIENCE.at_end:
+                # An answer alone buys no time: where the fault is here, or nothing may be written there, none helps.
+                sent = max(begun, self._store.sent) if self._store else begun
+                if time.monotonic() + pause > sent + PATIENCE.at_end:
                     return
                 time.sleep(pause)
                 pause = min(2 * pause, PATIENCE.longest_pause)

@@ -45,7 +45,7 @@ def resumed_folder(address: str) -> Path:
         UnreachableError: the remote side does not answer.
     """
     store, folder = Store(address), local_folder(address)
-    states = patiently(store, lambda: whole_states(store))
+    states = patiently(lambda: whole_states(store))
     if is_run(folder):
         origins = read_origins(folder)
         if origins and (not states or states[-1].name in origins):

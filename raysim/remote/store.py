@@ -33,7 +33,7 @@ class Patience:
     """After a first failure; it doubles with each one that follows."""
     longest_pause: float = 60.0
     at_end: float = 120.0
-    """Without an answer, at the end of a run or of a copy."""
+    """Without getting on, at the end of a run or in reading one."""
 
 
 PATIENCE = Patience()
@@ -59,8 +59,8 @@ class Store:
         self.address = checked(address)
         self._is_object_store = address.partition("://")[0] in ("s3", "gs", "gcs")
         """Folders are but beginnings of names, and need not be made."""
-        self.answered = time.monotonic()
-        """When the last call succeeded."""
+        self.sent = 0.0
+        """When an object was last written, by the monotonic clock; 0: none was."""
         self._files, self._root = self._within("connecting", self._opened)
 
     def put(self, name: str, data: bytes) -> None:
@@ -74,6 +74,7 @@ class Store:
                 stream.write(data)
 
         self._within(f"writing {name}", write)
+        self.sent = time.monotonic()
 
     def get(self, name: str, limit: int) -> bytes:
         """The content of an object.
@@ -128,7 +129,6 @@ class Store:
         thread.start()
         thread.join(PATIENCE.call)
         if results:
-            self.answered = time.monotonic()
             return results[0]
         if errors and isinstance(errors[0], FileNotFoundError | RaysimError):
             raise errors[0]

@@ -6,8 +6,10 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from raysim.errors import ResultsError
 from raysim.remote.origins import write_origins
 from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names
 from raysim.remote.store import Store
@@ -70,7 +72,8 @@ class Upload:
             return self.last
         number = max([0, *(int(name.partition("-")[0]) for name in names)]) + 1
         state = State(number, self._writer, RunFolder(self._folder).rounds_written(), files)
-        write_origins(self._folder, [*(known.name for known in self._states), state.name])
+        with suppress(ResultsError):  # without it, on a full disk, --resume puts the folder aside
+            write_origins(self._folder, [*(known.name for known in self._states), state.name])
         self._sent = state
         self.store.put(f"{STATES}/{state.name}", state.encoded())
         self._sent = None

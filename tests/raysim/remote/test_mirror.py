@@ -12,8 +12,10 @@ import pytest
 
 import raysim
 from raysim import evaluate, launch, verify
-from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
+from raysim.errors import FAILED, FINISHED, REFUSED, DamagedError, DiskFullError, RaysimError
+from raysim.remote import mirror, upload
 from raysim.remote.address import local_folder
+from raysim.remote.mirror import Mirror
 from raysim.remote.state import BLOCKS, STATES, whole_states
 from raysim.remote.store import Store
 from raysim.remote.upload import ConflictError, Upload, run_files
@@ -121,6 +123,44 @@ def test_what_is_not_there_at_the_end_is_said_and_brought_later(
 
     assert launch.main(["--resume", address]) == FINISHED
     assert in_the_bucket(address) == in_the_folder(result.folder)
+
+
+@pytest.mark.parametrize(
+    ("owner", "function", "error"),
+    [
+        (RunFolder, "rounds_written", OSError("input/output error")),
+        (mirror, "whole_states", DamagedError("no whole state")),
+    ],
+)
+def test_the_end_waits_for_nothing_that_stays_as_it_is(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, owner: object, function: str, error: Exception
+) -> None:
+    folder = raysim.run(SETTINGS, output="begun", rounds=1).folder
+    calls: list[object] = []
+
+    def fail(*arguments: object) -> None:
+        calls.append(arguments)
+        assert len(calls) < 200, "tried for ever, since the server lists its objects each time"
+        raise error
+
+    monkeypatch.setattr(owner, function, fail)
+    mirrored = Mirror("s3://bucket/stuck", folder, resumed=True)
+    mirrored.close()
+    assert str(error) in mirrored.fault and "is not complete" in mirrored.incomplete()
+
+
+def test_a_full_disk_here_keeps_no_state_from_being_sent(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch, proof: str
+) -> None:
+    def full(folder: Path, names: list[str]) -> None:
+        raise DiskFullError(f"Cannot write {folder}")
+
+    monkeypatch.setattr(upload, "write_origins", full)
+    address = "s3://bucket/full"
+    result = raysim.run(SETTINGS, output=address)
+    assert in_the_bucket(address) == in_the_folder(result.folder)
+    resumed = raysim.run({}, resume=address)  # in a folder of which it is not known where it comes from
+    assert resumed.summary["proof"] == proof
 
 
 def test_another_machine_goes_on_from_the_last_whole_state(server: S3Server, proof: str, tmp_path: Path) -> None:

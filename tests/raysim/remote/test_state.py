@@ -165,6 +165,24 @@ def test_no_call_takes_longer_than_its_limit(store: Store, monkeypatch: pytest.M
     ended.set()
 
 
+def test_a_reader_who_may_list_names_alone_does_not_try_for_ever(
+    store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Upload(store, folder, []).bring()
+    calls: list[str] = []
+
+    def denied(name: str, limit: int) -> bytes:
+        calls.append(name)
+        assert len(calls) < 200
+        raise UnreachableError("access denied")
+
+    monkeypatch.setattr(store, "get", denied)
+    for name, seconds in {"first_pause": 0.01, "longest_pause": 0.01, "at_end": 0.1}.items():
+        monkeypatch.setattr(PATIENCE, name, seconds)
+    with pytest.raises(UnreachableError, match="access denied"):
+        fetched(store, tmp_path / "copy")
+
+
 @pytest.mark.parametrize("text", ["s3://", "s3://bucket", "s3://bucket/../x", "s3://bucket/a?b", "S3 //x"])
 def test_an_address_is_a_bucket_and_a_folder(text: str) -> None:
     with pytest.raises(ResultsError, match="is no remote run folder"):
