@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from raysim.errors import RaysimError, reason_of
-from raysim.remote.state import whole_states
+from raysim.remote.state import ALLOWED, whole_states
 from raysim.remote.store import PATIENCE, Store, UnreachableError
 from raysim.remote.upload import ChangingError, ConflictError, Upload
 from raysim.storage.run_folder import RunFolder, is_run
@@ -28,6 +29,8 @@ class Mirror:
         self.address, self._folder, self._resumed = address, folder, resumed
         self.fault = ""
         """Why the remote side is not complete; empty: it is, as far as was tried."""
+        self.left_out = ""
+        """A sentence on files that are not sent there, since no state may hold them; empty: there are none."""
         self._said = ""
         self._notes: deque[str] = deque()
         self._store: Store | None = None
@@ -100,6 +103,9 @@ class Mirror:
                 self._store = Store(self.address)
                 self._upload = Upload(self._store, self._folder, whole_states(self._store))
             rounds = self._upload.bring().rounds
+            if self._upload.left_out and not self.left_out:
+                self._tell_of(self._upload.left_out)
+                self._upload.bring()  # the line in the log
         except ConflictError:
             self._conflict = True
             self.fault = f"{self.address}: another process has written there since"
@@ -119,6 +125,14 @@ class Mirror:
             if is_run(self._folder):
                 RunFolder(self._folder).log(self._said)
         return self._conflict
+
+    def _tell_of(self, names: Sequence[str]) -> None:
+        """Keep and log a sentence on files that are left out."""
+        self.left_out = (
+            f"{self.address} is without {counted(len(names), 'file')} of {self._folder}, such as {names[0]!a}. "
+            f"Allowed: {ALLOWED}. Rename them and resume the run, or keep them here"
+        )
+        RunFolder(self._folder).log(self.left_out)
 
     def _withdraw(self) -> None:
         """Take back what was written for a run that has come to nothing."""

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STATE = re.compile(r"(\d{8})-([0-9a-f]{16})\.json")
 _PART = re.compile(r"(?!\.)[^/\\\x00-\x1f\x7f]{1,255}")
 _DEPTH = 8
+ALLOWED = f"at most {MAX_FILES:,} files, at most {_DEPTH} names deep, none with a backslash or a line end in its name"
+"""The files that a state may hold, in words."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,21 @@ def decoded(data: bytes, name: str) -> State:
         content = json.loads(data)
         if content.pop("sha256") != _checksum(content) or content["format"] != _FORMAT:
             raise ValueError("it has changed since it was written, or is of another version")
-        files = tuple(_file(entry) for entry in content["files"][:MAX_FILES])
+        names = [entry["name"] for entry in content["files"]]
+        if storable(names) != names:
+            raise ValueError(f"it names files that none can hold; allowed: {ALLOWED}")
+        files = tuple(_file(entry) for entry in content["files"])
         state = State(int(content["number"]), str(content["writer"]), int(content["rounds"]), files)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"it is no state of a run's folder ({type(error).__name__})") from error
-    names = [file.name for file in files]
-    if state.name != name or len(content["files"]) > MAX_FILES or len(set(names)) < len(names):
-        raise ValueError("it names a file twice, too many files, or another state")
+    if state.name != name or len(set(names)) < len(names):
+        raise ValueError("it names a file twice, or another state")
     return state
+
+
+def storable(names: Iterable[str]) -> list[str]:
+    """Those files that a state may hold: a writer leaves the others out, a reader refuses a state that names others."""
+    return [name for name in names if _is_storable(name)][:MAX_FILES]
 
 
 def state_names(store: Store) -> list[str]:
@@ -132,12 +141,17 @@ def _checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def _is_storable(name: str) -> bool:
+    parts = name.split("/")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:  # no file of this machine can have it
+        return False
+    return len(parts) <= _DEPTH and all(_PART.fullmatch(part) for part in parts)
+
+
 def _file(entry: Any) -> StoredFile:
     name, size, blocks = entry["name"], entry["bytes"], entry["blocks"]
-    parts = name.split("/")
-    if len(parts) > _DEPTH or not all(_PART.fullmatch(part) for part in parts):
-        raise ValueError(f"it names {name[:80]!a}, which is no file of a run's folder")
-    os.fsencode(name)  # a ValueError where no file of this machine can have it
     if type(size) is not int or not 0 <= size <= 2**50 or len(blocks) != -(-size // BLOCK_BYTES):
         raise ValueError(f"{name}: {len(blocks)} blocks are not {size!a} bytes")
     if not all(_DIGEST.fullmatch(digest) for digest in blocks):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from raysim.errors import ResultsError
 from raysim.remote.origins import write_origins
-from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names
+from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names, storable
 from raysim.remote.store import Store
 from raysim.storage.folder_files import open_file
 from raysim.storage.run_folder import RunFolder
@@ -46,6 +46,8 @@ class Upload:
         self._seen: dict[str, tuple[tuple[int, ...], StoredFile]] = {}
         self._sent: State | None = None
         """A state whose writing was not confirmed."""
+        self.left_out: list[str] = []
+        """Names of files that no state may hold, in the folder as it was last read."""
 
     @property
     def last(self) -> State | None:
@@ -91,7 +93,10 @@ class Upload:
     def _files(self) -> tuple[StoredFile, ...]:
         for _ in range(_PASSES):
             try:
-                return tuple(self._file(name, path) for name, path in run_files(self._folder))
+                found = dict(run_files(self._folder))
+                kept = storable(found)
+                self.left_out = sorted(found.keys() - kept)
+                return tuple(self._file(name, found[name]) for name in kept)
             except (FileNotFoundError, ChangingError):  # a checkpoint was removed meanwhile
                 continue
         raise ChangingError
@@ -143,7 +148,7 @@ def run_files(folder: Path) -> Iterator[tuple[str, Path]]:
         for name in filter(_belongs, names):
             path = Path(place, name)
             found.append((path.relative_to(folder).as_posix(), path))
-    return iter(sorted(found, key=lambda entry: (not entry[0].startswith(_FIRST), entry[0])))
+    return iter(sorted(found, key=lambda entry: (not entry[0].startswith(_FIRST), entry[0].count("/"), entry[0])))
 
 
 def _belongs(name: str) -> bool:

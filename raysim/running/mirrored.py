@@ -73,3 +73,5 @@ def mirrored(address: str, folder: Path, observer: Observer, *, resumed: bool) -
         yield Mirrored(Several(observer, _Rounds(mirror, observer)), mirror)
     finally:
         mirror.close()
+    if mirror.left_out:
+        observer.hint(mirror.left_out)

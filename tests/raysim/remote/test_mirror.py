@@ -21,6 +21,7 @@ from raysim.remote.store import Store
 from raysim.remote.upload import ConflictError, Upload, run_files
 from raysim.report import run_page
 from raysim.results.result import load_result
+from raysim.running.mirrored import mirrored
 from raysim.storage.run_folder import RunFolder
 from tests.s3_server import S3Server, s3_server
 from tests.small_runs import IN_PROCESS, LOGISTIC
@@ -144,9 +145,9 @@ def test_the_end_waits_for_nothing_that_stays_as_it_is(
         raise error
 
     monkeypatch.setattr(owner, function, fail)
-    mirrored = Mirror("s3://bucket/stuck", folder, resumed=True)
-    mirrored.close()
-    assert str(error) in mirrored.fault and "is not complete" in mirrored.incomplete()
+    stuck = Mirror("s3://bucket/stuck", folder, resumed=True)
+    stuck.close()
+    assert str(error) in stuck.fault and "is not complete" in stuck.incomplete()
 
 
 def test_a_full_disk_here_keeps_no_state_from_being_sent(
@@ -161,6 +162,21 @@ def test_a_full_disk_here_keeps_no_state_from_being_sent(
     assert in_the_bucket(address) == in_the_folder(result.folder)
     resumed = raysim.run({}, resume=address)  # in a folder of which it is not known where it comes from
     assert resumed.summary["proof"] == proof
+
+
+def test_files_that_cannot_be_there_are_told_once(server: S3Server) -> None:
+    folder, watcher = raysim.run(SETTINGS, output="begun", rounds=1).folder, After({})
+    late, early = "s3://bucket/late-names", "s3://bucket/early-names"
+    with mirrored(late, folder, watcher, resumed=False):
+        (folder / "a\\b").touch()  # found at the end alone
+    there = in_the_folder(folder)
+    assert there.pop("a\\b") == 0
+    assert in_the_bucket(late) == there  # with the log's last line
+    with mirrored(early, folder, watcher, resumed=False):
+        (folder / "a\nb").touch()  # the second time that some are found
+    for told in (watcher.notes, (folder / "run.log").read_text().splitlines()):
+        lines = [line for line in told if "is without 1 file of" in line and "100,000 files" in line]
+        assert [late in line for line in lines] == [True, False] and early in lines[1]
 
 
 def test_another_machine_goes_on_from_the_last_whole_state(server: S3Server, proof: str, tmp_path: Path) -> None:

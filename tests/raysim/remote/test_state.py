@@ -108,6 +108,19 @@ def test_a_folder_comes_back_as_it_was(store: Store, folder: Path, tmp_path: Pat
     assert not (copy / "checkpoints").exists()
 
 
+def test_files_that_no_state_may_hold_are_left_out(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "MAX_FILES", 3)
+    others = sorted(["a\\b", "a\nb", "/".join("abcdefghi"), "a\\c/file", "a/beyond the largest number"])
+    for name in others:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("of a tracker")
+    sent = Upload(store, folder, [])
+    found = sent.bring()
+    assert sent.left_out == others
+    assert [file.name for file in found.files] == ["checkpoints/round-000001/server.json", "config.yaml", "rounds.csv"]
+    assert state.whole_states(store) == [found]
+
+
 def test_a_table_that_grows_sends_its_last_block_alone(
     store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
