@@ -46,6 +46,8 @@ class Upload:
         self._seen: dict[str, tuple[tuple[int, ...], StoredFile]] = {}
         self._sent: State | None = None
         """A state whose writing was not confirmed."""
+        self._number = 0
+        """The last that was used: a state whose writing was not confirmed may come later."""
         self.left_out: list[str] = []
         """Names of files that no state may hold, in the folder as it was last read."""
 
@@ -72,15 +74,15 @@ class Upload:
         self._sent = None
         if self.last and self.last.files == files:
             return self.last
-        number = max([0, *(int(name.partition("-")[0]) for name in names)]) + 1
-        state = State(number, self._writer, RunFolder(self._folder).rounds_written(), files)
+        self._number = max([self._number, *(int(name.partition("-")[0]) for name in names)]) + 1
+        state = State(self._number, self._writer, RunFolder(self._folder).rounds_written(), files)
         with suppress(ResultsError):  # without it, on a full disk, --resume puts the folder aside
             write_origins(self._folder, [*(known.name for known in self._states), state.name])
         self._sent = state
         self.store.put(f"{STATES}/{state.name}", state.encoded())
         self._sent = None
         self._states.append(state)
-        self._prune()
+        self._prune(names)
         return state
 
     def withdraw(self) -> None:
@@ -121,19 +123,21 @@ class Upload:
         self._seen[name] = (mark, stored)
         return stored
 
-    def _prune(self) -> None:
-        """Remove states beyond the newest, and blocks that they or unfinished passes have sent."""
+    def _prune(self, names: Sequence[str]) -> None:
+        """Remove all states but the newest whole ones, and blocks that they or unfinished passes have sent.
+
+        Args:
+            names: the states that are there, without the one that was written just now.
+        """
         kept, dropped = self._states[-KEPT_STATES:], self._states[:-KEPT_STATES]
-        for state in dropped:
-            self.store.remove(f"{STATES}/{state.name}")
+        for name in set(names) - {state.name for state in kept}:
+            self.store.remove(f"{STATES}/{name}")
         named = {digest for state in kept for digest in state.blocks()}
         for digest in self._ours.union(*(state.blocks() for state in dropped)) - named:
+            self._stored.pop(digest, None)  # first: it may be gone though the answer was lost
             self.store.remove(f"{BLOCKS}/{digest}")
-            self._stored.pop(digest, None)
             self._ours.discard(digest)
-        for name in self._earlier - {state.name for state in self._states}:  # not whole
-            self.store.remove(f"{STATES}/{name}")
-        self._states, self._earlier = kept, self._earlier & {state.name for state in kept}
+        self._states = kept
 
 
 def run_files(folder: Path) -> Iterator[tuple[str, Path]]:

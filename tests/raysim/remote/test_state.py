@@ -169,6 +169,53 @@ def test_an_answer_that_was_lost_is_no_conflict(store: Store, folder: Path, monk
     assert len(store.names(STATES)) == 1
 
 
+def test_a_state_that_comes_late_takes_the_place_of_none(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = Upload(store, folder, [])
+    late: dict[str, bytes] = {}
+
+    def slow(name: str, data: bytes) -> None:
+        if name.startswith(STATES):
+            late[name] = data
+            raise UnreachableError("no answer")
+        Store.put(store, name, data)
+
+    monkeypatch.setattr(store, "put", slow)
+    with pytest.raises(UnreachableError):
+        sent.bring()
+    monkeypatch.undo()
+    (folder / "rounds.csv").write_text("round,loss\n1,0.5\n2,0.4\n")
+    second = sent.bring()
+    for name, data in late.items():
+        store.put(name, data)
+    assert state.whole_states(store)[-1] == second
+    (folder / "rounds.csv").write_text("round,loss\n1,0.5\n2,0.4\n3,0.3\n")
+    third = sent.bring()
+    assert state.whole_states(store) == [second, third]
+    assert len(store.names(STATES)) == 2  # the late one went
+
+
+def test_a_block_that_may_be_gone_is_sent_again(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = Upload(store, folder, [])
+
+    def lost(name: str) -> None:
+        Store.remove(store, name)
+        if name.startswith(BLOCKS):
+            raise UnreachableError("the answer was lost")
+
+    monkeypatch.setattr(store, "remove", lost)
+    for text in ("x", "xy"):
+        (folder / "rounds.csv").write_text(text)
+        sent.bring()
+    (folder / "rounds.csv").write_text("xyz")
+    with pytest.raises(UnreachableError):
+        sent.bring()  # and the block of "x" was removed
+    monkeypatch.undo()
+    (folder / "rounds.csv").write_text("x")
+    assert state.whole_states(store)[-1] != sent.bring() == state.whole_states(store)[-1]
+
+
 def test_no_call_takes_longer_than_its_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(PATIENCE, "call", 0.05)
