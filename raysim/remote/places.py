@@ -13,6 +13,7 @@ from raysim.remote.origins import read_origins
 from raysim.remote.state import whole_states
 from raysim.remote.store import Store
 from raysim.storage.atomic_files import unused
+from raysim.storage.claims import alone
 from raysim.storage.process_lock import driving, launching
 from raysim.storage.run_folder import is_run
 
@@ -45,16 +46,17 @@ def resumed_folder(address: str) -> Path:
         UnreachableError: the remote side does not answer.
     """
     store, folder = Store(address), local_folder(address)
-    states = patiently(lambda: whole_states(store))
-    if is_run(folder):
-        origins = read_origins(folder)
-        if origins and (not states or states[-1].name in origins):
-            return folder
-        aside = unused(folder)
-        with launching(folder), driving(folder):  # a process at work would write on under the other name
-            folder.rename(aside)
-        print(f"note: {folder} is not what {store.address} goes on from; it is now {aside}", file=sys.stderr)
-    download(store, folder)
+    with alone(folder):  # who comes second finds a run, and must not bring the folder back to what it was
+        states = patiently(lambda: whole_states(store))
+        if is_run(folder):
+            origins = read_origins(folder)
+            if origins and (not states or states[-1].name in origins):
+                return folder
+            aside = unused(folder)
+            with launching(folder), driving(folder):  # a process at work would write on under the other name
+                folder.rename(aside)
+            print(f"note: {folder} is not what {store.address} goes on from; it is now {aside}", file=sys.stderr)
+        download(store, folder)
     return folder
 
 
@@ -72,7 +74,9 @@ def run_folder(path: str | Path, wanted: Callable[[str], bool] = lambda name: Tr
     if not isinstance(path, str) or not is_remote(path):
         return Path(path)
     folder = local_folder(path, COPIES)
-    download(Store(path), folder, wanted)
+    store = Store(path)
+    with alone(folder):
+        download(store, folder, wanted)
     return folder
 
 

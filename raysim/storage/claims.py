@@ -71,20 +71,20 @@ def claimant(path: Path) -> str:
 
 def _locked(claim: Path) -> FileIO | None:
     """The claim's file, locked; None where another process has locked it."""
-    claim.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with writing(claim):
+    with writing(claim):
+        claim.parent.mkdir(parents=True, exist_ok=True)
+        while True:
             file = open_file(claim, "ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            return None
-        if _is(claim, file):
-            file.truncate(0)
-            write_whole(file, json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
-            return file
-        file.close()  # who had it took it away meanwhile
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                return None
+            if _is(claim, file):
+                file.truncate(0)
+                write_whole(file, json.dumps({"process": os.getpid(), "host": socket.gethostname()}).encode())
+                return file
+            file.close()  # who had it took it away meanwhile
 
 
 def _is(path: Path, file: FileIO) -> bool:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from raysim.errors import ResultsError
-from raysim.remote.places import resumed_folder
+from raysim.remote import download
+from raysim.remote.places import resumed_folder, run_folder
 from raysim.remote.state import whole_states
 from raysim.remote.store import Store
 from raysim.remote.upload import Upload
-from raysim.storage import process_lock
+from raysim.storage import claims, process_lock
+from raysim.storage.atomic_files import write_atomically
 
 
 @pytest.fixture
@@ -33,6 +36,36 @@ def send(address: str, rounds: str) -> None:
     (folder / "rounds.csv").write_text(rounds)
     store = Store(address)
     Upload(store, folder, whole_states(store)).bring()
+
+
+@pytest.mark.parametrize("reader", [run_folder, resumed_folder])
+def test_readers_of_one_address_do_not_disturb_each_other(
+    address: str, reader: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "SECONDS", 0.01)
+    found: list[Path] = []
+    second = threading.Thread(target=lambda: found.append(reader(address)))
+
+    def write(path: Path, parts: Iterator[bytes]) -> None:
+        write_atomically(path, parts if second.ident else first_then_wait(parts))
+
+    def first_then_wait(parts: Iterator[bytes]) -> Iterator[bytes]:
+        for part in parts:
+            yield part
+            second.start()
+            second.join(0.5)  # it waits, or is done and has taken the unfinished file away
+
+    monkeypatch.setattr(download, "write_atomically", write)
+    found.append(reader(address))
+    second.join(20)
+    assert len(found) == 2 and found[0] == found[1]
+    assert (found[0] / "config.yaml").read_text() == "seed: 0\n"
+
+
+def test_a_folder_of_which_no_copy_can_be_made_is_said(address: str) -> None:
+    Path("runs").write_text("no folder")
+    with pytest.raises(ResultsError, match="Cannot write runs"):
+        run_folder(address)
 
 
 @pytest.mark.parametrize("lock", [process_lock.launching, process_lock.driving])
