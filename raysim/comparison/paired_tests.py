@@ -30,8 +30,9 @@ ABOUT = (
     f"difference of this size and spread at {100 * ALPHA:g} % with a power of {100 * POWER:g} %."
 )
 ABOUT_MARKS = (
-    "**Bold**: the best mean of a column, of the rows that none beats over the seeds that both have; ≈: not told from "
-    f"it at {100 * ALPHA:g} % (paired t over these seeds, Holm-corrected over the rows of the column)."
+    "**Bold**: the best mean of a column, of the rows that have all its seeds and that no other beats over the seeds "
+    f"that both have; ≈: not told from it at {100 * ALPHA:g} % (paired t over these seeds, Holm-corrected over the "
+    "rows of the column)."
 )
 
 
@@ -140,8 +141,9 @@ def marks(
     """(row, column, measure) → ``best`` for the best mean, ``near`` for those that are not told from it.
 
     The best row has the best mean of those that no other row beats over the seeds that both have, as the tests compare
-    them: a row that lacks a hard seed is not the best for that alone. A column in which every row is beaten has no
-    marks, and a row with a value that is not finite has none.
+    them. It has every seed that any row of the column has: one of five seeds does not make a row the best, nor does a
+    hard seed that it lacks. A column without such a row has no marks, and a row with a value that is not finite has
+    none.
     """
     found: dict[tuple[str, str, str], Mark] = {}
     for column, measure in itertools.product(columns, measures):
@@ -150,7 +152,9 @@ def marks(
         if not measure.best or len(there) < 2:
             continue
         sign = 1 if measure.best == "largest" else -1
-        unbeaten = [row for row, own in there.items() if not any(_beats(other, own, sign) for other in there.values())]
+        seeds = {seed for own in known.values() for seed in own}
+        complete = {row: own for row, own in there.items() if seeds <= set(own)}
+        unbeaten = [row for row, own in complete.items() if not any(_beats(one, own, sign) for one in there.values())]
         if not unbeaten:
             continue
         best = max(unbeaten, key=lambda row: sign * statistics.fmean(there[row].values()))

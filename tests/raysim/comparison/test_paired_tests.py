@@ -168,10 +168,17 @@ def test_a_row_that_lacks_hard_seeds_is_not_the_best_for_that() -> None:
     easy = {0: 0.8, 1: 0.81, 2: 0.79}
     whole = {seed: value + 0.1 + seed / 1000 for seed, value in easy.items()} | {3: 0.5, 4: 0.5}
     assert _marks(easy=easy, whole=whole) == {"whole": "best"}
-    assert _marks(easy=easy, apart={7: 0.9, 8: 0.9}) == {
-        "apart": "best",
-        "easy": "near",
-    }  # no seed says which is better
+    assert _marks(easy=easy, apart={7: 0.9, 8: 0.9}) == {}  # no seed says which is better
+
+
+def test_one_of_five_seeds_makes_no_row_the_best() -> None:
+    """It is ahead at its seed by a lot, and the row with all five is behind it there, but beaten by no whole row."""
+    whole = {seed: 0.8 + seed / 1000 for seed in range(5)}
+    assert _marks(whole=whole, one={0: 0.9}) == {}
+    assert _marks(whole=whole, one={0: 0.7}) == {"whole": "best", "one": "near"}
+    assert _marks(whole=whole, other=dict.fromkeys(range(5), 0.9), one={4: 0.7})["other"] == "best"
+    # Seeds of a row with a value that is not finite count too: it has run them.
+    assert _marks(whole={0: 0.8}, other={0: 0.7}, lost={0: math.inf, 1: 0.5}) == {}
 
 
 def test_no_row_is_the_best_where_each_is_beaten_and_equal_means_have_one() -> None:
