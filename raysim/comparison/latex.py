@@ -58,11 +58,11 @@ def escaped(text: str) -> str:
 
 def _float(content: Page, table: Table, label: str) -> list[str]:
     """One table with its caption over it, and its notes under it."""
-    counts = {entry.count for _, entries in table.rows for entry in entries if entry.text and entry.count}
-    common = counts.pop() if len(counts) == 1 else ""
+    common = _common_count(table)
     caption = f"{content.title}{f', {table.name}' if table.name else ''}."
-    if re.fullmatch(r"\(\d+\)", common) and common != "(1)":
-        caption += f" Mean ± standard deviation over {common.strip('()')} seeds."
+    if common:
+        seeds = int(common.strip("()"))
+        caption += f" Mean ± standard deviation over {seeds} seeds." if seeds > 1 else " One seed."
     own = "-".join(filter(None, (label, table.name)))
     before = content.before if table is content.tables[0] else ()
     return [
@@ -77,8 +77,18 @@ def _float(content: Page, table: Table, label: str) -> list[str]:
     ]
 
 
+def _common_count(table: Table) -> str:
+    """The number of runs that all cells with a value share; empty where there is none, or where runs failed.
+
+    The caption tells it in their place. What failed stays in the cells.
+    """
+    counts = {entry.count for _, entries in table.rows for entry in entries if entry.text and entry.count}
+    common = counts.pop() if len(counts) == 1 else ""
+    return common if re.fullmatch(r"\(\d+\)", common) else ""
+
+
 def _tabular(table: Table, common: str) -> list[str]:
-    """Headings and rows; ``common`` is the number of runs that all cells share, which stands in the caption."""
+    """Headings and rows; ``common`` is the number of runs that stands in the caption."""
     lines = [f"\\begin{{tabular}}{{l{'c' * len(table.heads)}}}", r"\toprule"]
     if any(head.group for head in table.heads):
         lines += _groups(table)
@@ -117,4 +127,6 @@ def _sentence(text: str) -> str:
 
 
 def _line(texts: list[str]) -> str:
-    return f"{' & '.join(texts)} \\\\"
+    r"""A row; ``{}`` keeps the command in front (``\\``, a rule) from taking a first bracket or star for its option."""
+    text = " & ".join(texts)
+    return f"{'{}' if text.lstrip().startswith(('[', '*')) else ''}{text} \\\\"

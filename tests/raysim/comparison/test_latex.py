@@ -11,7 +11,7 @@ import pytest
 
 from raysim.comparison import building, latex
 from raysim.comparison.outcomes import lines_of_heads
-from raysim.comparison.table import Page
+from raysim.comparison.table import Entry, Head, Page, Table
 from tests.long_tests import long
 from tests.raysim.comparison.made import outcomes
 
@@ -41,6 +41,12 @@ def test_titles_notes_and_proofs_are_there(page: str) -> None:
     assert "\n% A / FedAvg: 0: abababab, 1: cdcdcdcd.\n" in page
 
 
+def one_column(*rows: tuple[str, str]) -> str:
+    """The page of a table with a label and a count in each row."""
+    made = tuple((label, (Entry("0.50", "", count),)) for label, count in rows)
+    return latex.page(Page("T", (Table("", "%", (Head("", "accuracy"),), made, ()),)), "t")
+
+
 def test_a_number_of_runs_that_all_share_stands_in_the_caption() -> None:
     found = outcomes()
     table = building.means(found)
@@ -48,6 +54,19 @@ def test_a_number_of_runs_that_all_share_stands_in_the_caption() -> None:
     own = type(table)("", "%", table.heads[:1], (("FedAvg", entries),), ())
     text = latex.page(Page("T", (own,)), "t")
     assert r"\caption{T. Mean $\pm$ standard deviation over 3 seeds.}" in text and "1.00 (3)" not in text
+    single = one_column(("a", "(1)"), ("b", "(1)"))
+    assert r"\caption{T. One seed.}" in single and r"a & 0.50 \\" in single
+
+
+def test_failed_runs_are_told_where_all_cells_have_the_same_number_of_them() -> None:
+    text = one_column(("a", "(4, 1 failed)"), ("b", "(4, 1 failed)"))
+    assert r"\caption{T.}" in text and text.count("0.50 (4, 1 failed)") == 2
+
+
+def test_a_label_is_no_option_of_the_line_above_it() -> None:
+    r"""LaTeX knows ``\\[5pt]``, ``\\*`` and ``\midrule[1pt]``; other labels are left as they are."""
+    text = one_column(("[5pt]", "(3)"), ("*", "(3)"), ("plain", "(3)"))
+    assert "\\midrule\n{}[5pt] & 0.50 \\\\\n{}* & 0.50 \\\\\nplain & 0.50" in text
 
 
 def test_no_sign_of_a_name_is_a_command() -> None:
