@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,8 @@ class Reading:
             frame = _frame(self._rows)
             content |= of_rounds(frame)
             blocks += ["costs", "rounds"]
-            charts = charts | {"series": charts["series"] | _series(self._rows), "costs": _costs(frame)}
+            series = _series(self._rows)
+            charts = charts | {"series": charts["series"] | series, "costs": _costs(frame, _drawn_rounds(series))}
         # Who was lost stands in the status, so that a client with nothing but failures is shown too.
         if self._moved("clients.csv") or live.get("lost", {}) != self._lost or not self.parts:
             self._lost = live.get("lost", {})
@@ -174,8 +176,14 @@ def _series(rows: list[dict[str, Any]]) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def _costs(rounds: DataFrame) -> dict[str, Part]:
-    """The costs of rounds in the units of the report: cost → ``label`` and ``points``, rounds and values."""
+def _drawn_rounds(series: Mapping[str, Sequence[tuple[float, float]]]) -> set[float]:
+    """The rounds of all points that can be drawn against costs."""
+    against = [curve for name, chart in columns.CHARTS.items() if chart.costs for curve in columns.curves(name)]
+    return {number for curve in against for number, _ in series[curve]}
+
+
+def _costs(rounds: DataFrame, drawn: Collection[float]) -> dict[str, Part]:
+    """The costs in the units of the report, of the rounds that are drawn: cost → ``label`` and ``points``."""
     if "round" not in rounds:
         return {}
     known = running_costs(rounds)
@@ -184,8 +192,9 @@ def _costs(rounds: DataFrame) -> dict[str, Part]:
         costs = known[["round", name]].dropna() if name in known else known.head(0)
         if len(costs):
             factor, label = unit_of_costs(name, [rounds])
-            points = [(number, value / factor) for number, value in costs.itertuples(index=False)]
-            found[name] = {"label": label, "points": thinned(points, POINTS)}
+            every = costs.itertuples(index=False)
+            points = [(number, value / factor) for number, value in every if number in drawn]
+            found[name] = {"label": label, "points": points}
     return found
 
 

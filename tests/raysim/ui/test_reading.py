@@ -41,6 +41,21 @@ def test_curves_can_be_drawn_against_what_the_rounds_have_cost(folder: Path) -> 
     assert costs["virtual_seconds"] == {"label": "virtual hours", "points": [(3.0, 4.0)]}
 
 
+def test_every_point_of_a_long_run_has_its_costs(folder: Path) -> None:
+    """1,000 rounds, judged every seventh: costs are as few as the points are, at the same rounds."""
+    run = RunFolder.open(folder)
+    for number in range(3, 1001):
+        judged = {"accuracy": 0.5, "loss": 1.0} if number % 7 == 0 else {}
+        run.append_round({"round": number, "train_loss": 2.0, "bytes_down": 10, "bytes_up": 20} | judged)
+    charts = Reading(folder).refresh()["charts"]
+    costs = dict(charts["costs"]["bytes"]["points"])
+    for curve in ("accuracy", "loss", "train_loss"):
+        rounds = [number for number, _ in charts["series"][curve]]
+        assert rounds[-1] > 990 and set(rounds) <= set(costs)
+    assert charts["costs"]["bytes"]["label"] == "kB sent and received" and costs[994] == pytest.approx(29.82)
+    assert len(costs) < 600
+
+
 def test_a_folder_that_breaks_is_said_on_the_page(folder: Path) -> None:
     reading = Reading(folder)
     reading.refresh()
