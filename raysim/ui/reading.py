@@ -18,7 +18,7 @@ from raysim.storage.csv_table import TEXT_COLUMNS
 from raysim.storage.folder_files import open_file
 from raysim.storage.run_record import read_run_config, read_summary
 from raysim.ui.live import live_part
-from raysim.ui.tables import Tail, thinned
+from raysim.ui.tables import Tail, is_finite, thinned
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -92,7 +92,8 @@ class Reading:
             self._known.add(rows)
             blocks.append("clients")
             content["clients"] = view = self._known.view(self._lost)
-            spread = thinned([(place, value) for place, value in enumerate(view["spread"], 1)] if view else [], BARS)
+            ordered = enumerate(view["spread"] if view else (), 1)
+            spread = thinned([(place, value) for place, value in ordered if is_finite(value)], BARS)
             charts = charts | {"series": charts["series"] | {"spread": spread if len(spread) > 1 else []}}
         moved = [name for name in FILES if self._moved(name)]
         if "config.yaml" in moved and self.parts and (self.folder / "config.yaml").exists():  # resumed with others
@@ -104,7 +105,8 @@ class Reading:
         if self._moved("run.log") or not self.parts:
             blocks.append("log")
             content["log"] = self._log()
-        seconds = [row.get("seconds_round") or 0.0 for row in self._rows]
+        known = (row.get("seconds_round") for row in self._rows)
+        seconds = [spent if is_finite(spent) else 0.0 for spent in known]
         inline = self._config.get("engine", {}).get("backend") == "inline"
         content["live"] = live_part(live, seconds, self.folder.name, inline)
         self.content = content
@@ -171,7 +173,7 @@ def _frame(rows: list[dict[str, Any]]) -> DataFrame:
 def _series(rows: list[dict[str, Any]]) -> dict[str, list[tuple[float, float]]]:
     """The curves of all charts: column → rounds and values."""
     return {
-        name: thinned([(row["round"], row[name]) for row in rows if row.get(name) is not None], POINTS)
+        name: thinned([(row["round"], row[name]) for row in rows if is_finite(row.get(name))], POINTS)
         for name, _ in columns.shown("chart")
     }
 
@@ -192,8 +194,8 @@ def _costs(rounds: DataFrame, drawn: Collection[float]) -> dict[str, Part]:
         costs = known[["round", name]].dropna() if name in known else known.head(0)
         if len(costs):
             factor, label = unit_of_costs(name, [rounds])
-            every = costs.itertuples(index=False)
-            points = [(number, value / factor) for number, value in every if number in drawn]
+            every = ((number, value / factor) for number, value in costs.itertuples(index=False))
+            points = [(number, value) for number, value in every if number in drawn and is_finite(value)]
             found[name] = {"label": label, "points": points}
     return found
 

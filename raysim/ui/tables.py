@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from raysim.errors import ResultsError
 from raysim.storage.csv_table import TEXT_COLUMNS
@@ -25,7 +25,7 @@ class Tail:
     starts again from the top.
 
     Args:
-        needed: columns that must hold a number in every row.
+        needed: columns that must hold a finite number in every row.
 
     Raises:
         ResultsError: from ``read``, if the file is no such table.
@@ -71,13 +71,15 @@ class Tail:
             raise ResultsError(f"{self._path} is damaged: {error}") from error
         for row in rows:
             for name in self._needed:
-                if row.get(name) is None:
+                if not is_finite(row.get(name)):
                     raise ResultsError(f"{self._path} is damaged: a row has no number in column {name}")
         return again, rows
 
 
 def cell(name: str, text: str) -> Cell:
-    """The number or text in a CSV cell; None for an empty cell and for NaN and infinity.
+    """The number or text in a CSV cell; None for an empty cell and for NaN.
+
+    A loss may be infinite, and is shown so: without it the loss of an earlier round would be the last.
 
     Raises:
         ValueError: a column of numbers holds something else.
@@ -90,7 +92,12 @@ def cell(name: str, text: str) -> Cell:
         value = float(text)
     except ValueError:
         raise ValueError(f"{text[:40]!r} in column {name} is no number") from None
-    return value if math.isfinite(value) else None
+    return None if math.isnan(value) else value
+
+
+def is_finite(value: Cell) -> TypeGuard[float]:
+    """Whether it is a number that can be drawn, and sent: JSON has no infinity."""
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def thinned(points: list[tuple[float, float]], most: int) -> list[tuple[float, float]]:

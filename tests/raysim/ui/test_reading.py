@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,17 @@ def test_every_point_of_a_long_run_has_its_costs(folder: Path) -> None:
         assert rounds[-1] > 990 and set(rounds) <= set(costs)
     assert charts["costs"]["bytes"]["label"] == "kB sent and received" and costs[994] == pytest.approx(29.82)
     assert len(costs) < 600
+
+
+def test_an_infinite_loss_is_shown_and_not_drawn(folder: Path) -> None:
+    """The tile told the last finite loss; charts are sent as JSON, which has no infinity."""
+    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.1, "loss": math.inf, "seconds_round": math.inf})
+    RunFolder.open(folder).append_clients([{"round": 3, "client": 1, "loss": math.inf, "accuracy": math.inf}])
+    parts = Reading(folder).refresh()
+    assert "loss</span><b>inf</b>" in parts["tiles"]["html"] and ">inf</td>" in parts["rounds"]["html"]
+    assert ">inf</td>" in parts["clients"]["html"] and "3 of 2 rounds" in parts["head"]["html"]
+    assert parts["charts"]["series"]["loss"] == [(1.0, 1.0), (2.0, 0.5)]
+    json.dumps(parts["charts"], allow_nan=False)
 
 
 def test_a_folder_that_breaks_is_said_on_the_page(folder: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
-from raysim.ui.tables import Cell, Tail, cell, thinned
+from raysim.errors import ResultsError
+from raysim.ui.tables import Cell, Tail, cell, is_finite, thinned
 
 
 def test_each_call_gives_what_is_new(tmp_path: Path) -> None:
@@ -43,7 +45,7 @@ def test_a_replaced_or_shortened_file_is_read_from_the_top(tmp_path: Path) -> No
         ("loss", "1e3", 1000.0),
         ("loss", "", None),
         ("loss", "nan", None),
-        ("loss", "-inf", None),
+        ("loss", "inf", math.inf),
         ("name", "007", "007"),
         ("phase", "a,b", "a,b"),
     ],
@@ -55,6 +57,18 @@ def test_cells(name: str, text: str, expected: Cell) -> None:
 def test_text_in_a_column_of_numbers_is_damage() -> None:
     with pytest.raises(ValueError, match="'a,b' in column loss is no number"):
         cell("loss", "a,b")
+
+
+@pytest.mark.parametrize("number", ["", "nan", "inf"])
+def test_a_row_of_no_round_is_damage(tmp_path: Path, number: str) -> None:
+    (tmp_path / "rounds.csv").write_text(f"round,loss\n{number},0.5\n")
+    with pytest.raises(ResultsError, match="a row has no number in column round"):
+        Tail(tmp_path / "rounds.csv").read()
+
+
+def test_only_a_finite_number_is_drawn() -> None:
+    assert is_finite(0.0)
+    assert not any(map(is_finite, (None, "1", math.inf, -math.inf, math.nan)))
 
 
 def test_thinned_keeps_both_ends() -> None:
