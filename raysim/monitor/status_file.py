@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +41,19 @@ _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("faults", "slots", "out"), list),
     **dict.fromkeys(("preparing", "current"), (dict, type(None))),
 }
+_ENTRIES: Mapping[str, Mapping[str, Any]] = {
+    "faults": {"time": _NUMBER, "round": _NUMBER, "text": str},
+    "slots": {
+        **dict.fromkeys(("slot", "process", "tasks", "lives"), int),
+        **dict.fromkeys(("node", "device"), str),
+        **{"busy": _NUMBER, "last": list},
+    },
+    "preparing": {"label": str, "done": _NUMBER, "total": _NUMBER},
+    "current": dict.fromkeys(("local_epochs", "participants", "done", "started"), _NUMBER),
+}
+"""Keys that every section in a list has, or the section itself where it is no list; and their types."""
+_BESIDE: Mapping[str, Sequence[str]] = {"slots": ("started", "updated"), "current": ("round",)}
+"""Keys that the file has beside some others, where these are not empty: the page shows both together."""
 
 State = Literal["preparing", "running", "finished", "stopped", "failed"]
 LIVE = ("preparing", "running")
@@ -215,9 +228,21 @@ def _check(found: dict[str, Any]) -> None:
         check_types(numbers, dict.fromkeys(numbers, int))
     if not all(client.isdecimal() and len(client) < 19 for client in found.get("lost", {})):
         raise UnreadableFileError("lost names a client that is no number")
-    for name in ("faults", "slots"):
-        if not all(isinstance(entry, dict) for entry in found.get(name, [])):
-            raise UnreadableFileError(f"{name} holds something else than sections")
+    for name, expected in _ENTRIES.items():
+        entries = found.get(name) or []
+        for entry in entries if isinstance(entries, list) else [entries]:
+            if not isinstance(entry, dict):
+                raise UnreadableFileError(f"{name} holds something else than sections")
+            _check_there(name, entry, expected)
+            check_types(entry, {"gpu_bytes": _NUMBER, **expected})  # which a slot without a GPU need not have
+        if entries:
+            _check_there("it", found, _BESIDE.get(name, ()))
+
+
+def _check_there(where: str, found: Mapping[str, Any], names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise UnreadableFileError(f"{where} holds no {missing[0]}")
 
 
 def settle(folder: Path, state: str, message: str) -> None:

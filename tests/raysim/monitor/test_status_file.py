@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from raysim.engine.observer import ChunkReturned
+from raysim.errors import ResultsError
 from raysim.exchange.pool_protocol import Seat
-from raysim.monitor.status_file import FAULTS, Recorder, read, settle
+from raysim.monitor.status_file import FAULTS, Recorder, load, read, settle
 
 
 def returned(
@@ -93,6 +95,40 @@ def test_it_stays_small(tmp_path: Path) -> None:
     assert found["out_count"] == 50_000 and found["counts"]["faults"] == 300
     assert len(found["faults"]) == FAULTS and found["faults"][-1]["text"] == "fault 299"
     assert (tmp_path / "status.json").stat().st_size < 20_000
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        *((("faults", 0), key) for key in ("time", "round", "text")),
+        *((("slots", 0), key) for key in ("slot", "node", "device", "process", "tasks", "busy", "lives", "last")),
+        *((("preparing",), key) for key in ("label", "done", "total")),
+        *((("current",), key) for key in ("local_epochs", "participants", "done", "started")),
+        *(((), key) for key in ("started", "updated", "round")),
+    ],
+)
+def test_a_file_without_a_key_that_the_page_shows_is_no_status(
+    tmp_path: Path, section: tuple[str | int, ...], key: str
+) -> None:
+    """It was a KeyError where the page was drawn. Such a file is as unreadable as one that is cut off."""
+    with Recorder(tmp_path) as recorder:
+        recorder.round_started(3, 2, 5)
+        recorder.chunk_returned(returned(1, 4))
+        recorder.fault("client-actor-01 died")
+        recorder.preparing("loading", 1, 3)
+    whole = load(tmp_path)
+    inner = whole
+    for name in section:
+        inner = inner[name]  # type: ignore[index]
+    value = inner.pop(key)
+    (tmp_path / "status.json").write_text(json.dumps(whole))
+    with pytest.raises(ResultsError, match=rf"status\.json: {section[0] if section else 'it'} holds no {key}$"):
+        load(tmp_path)
+    assert read(tmp_path) == {}
+    inner[key] = [] if isinstance(value, str) else "text"
+    (tmp_path / "status.json").write_text(json.dumps(whole))
+    with pytest.raises(ResultsError, match=rf"status\.json: {key} is .* is expected"):
+        load(tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_disturbs_nothing(tmp_path: Path) -> None:

@@ -119,6 +119,13 @@ def test_a_run_that_left_its_empty_folder_is_gone(tmp_path: Path) -> None:
     assert tmp_path.exists() and reading.refresh()["head"]["html"].count("chip gone") == 1
 
 
+def test_a_status_that_lacks_something_is_said_as_a_broken_one_is(folder: Path) -> None:
+    for status in ('{"faults": [{}]}', '{"faults": ['):
+        (folder / "status.json").write_text(status)
+        with pytest.raises(ResultsError, match=r"Cannot read the run in .*: status\.json: "):
+            Reading(folder).refresh()
+
+
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match=r"is no run folder: config\.yaml is missing"):
         Reading(tmp_path)
