@@ -30,6 +30,8 @@ OUT = 48
 LOST = 200
 """Clients with lost tasks that are named."""
 COUNTS = ("done", "failed", "requeued", "faults")
+LATEST = 253_402_300_800
+"""Seconds from 1970 to the year 10000, up to which there is a date."""
 PAUSE = 0.4
 """Least number of seconds between two writes of the file."""
 
@@ -237,6 +239,9 @@ def _check(found: dict[str, Any]) -> None:
             check_types(entry, {"gpu_bytes": _NUMBER, **expected})  # which a slot without a GPU need not have
         if entries:
             _check_there("it", found, _BESIDE.get(name, ()))
+    for fault in found.get("faults", []):
+        if not 0 <= fault["time"] < LATEST:
+            raise UnreadableFileError(f"faults holds a time that is no moment: {fault['time']:.4g}")
 
 
 def _check_there(where: str, found: Mapping[str, Any], names: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from raysim import units
@@ -124,6 +125,6 @@ def _slot(slot: Mapping[str, Any], run: Mapping[str, Any], inline: bool) -> dict
 
 
 def _fault(fault: Mapping[str, Any]) -> dict[str, str]:
-    """When and in which round something was lost, and what."""
-    when = time.strftime("%H:%M:%S", time.localtime(fault["time"]))
+    """When and in which round something was lost, as the run's log has it, and what."""
+    when = datetime.fromtimestamp(fault["time"], UTC).isoformat(timespec="seconds")
     return {"time": when, "round": units.number(fault["round"]), "text": fault["text"]}

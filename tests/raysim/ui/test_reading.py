@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,30 @@ def test_a_run_that_is_resumed_with_other_settings_is_shown_with_them(folder: Pa
     config = folder / "config.yaml"
     config.write_text(config.read_text().replace("name: cnn", "name: logistic"))
     assert "logistic · seed 3" in reading.refresh()["head"]["html"]
+
+
+@pytest.fixture
+def _west(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A clock five hours behind UTC."""
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "EST5")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_west")
+def test_faults_have_the_date_and_zone_that_the_log_has(folder: Path) -> None:
+    """A browser and its server may be in different zones."""
+    path = folder / "status.json"
+    status = json.loads(path.read_text())
+    status["faults"][0]["time"] = 1_000_000_000.7
+    path.write_text(json.dumps(status))
+    assert "<time>2001-09-09T01:46:40+00:00 · round 0</time>" in Reading(folder).refresh()["faults"]["html"]
+    status["faults"][0]["time"] = 1e300
+    path.write_text(json.dumps(status))
+    with pytest.raises(ResultsError, match=r"faults holds a time that is no moment: 1e\+300"):
+        Reading(folder).refresh()
 
 
 def test_states(folder: Path) -> None:
