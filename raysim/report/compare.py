@@ -38,14 +38,14 @@ def write_page(comparison: Comparison, target: Path, differences: Table | None =
     """
     settings, title = comparison.settings, comparison.page.title
     runs = [(setting.label + _mark(setting.runs[0]), [run.rounds for run in setting.runs]) for setting in settings]
-    judged = [run for run in runs if all("accuracy" in rounds for rounds in run[1])]
+    judged = [(label, own if all("accuracy" in rounds for rounds in own) else []) for label, own in runs]
     bands = "Lines and figures are means over seeds; bands and ± are one standard deviation."
     content: dict[str, object] = {
         "title": title,
         "notes": [*comparison.page.before, *([bands] if any(len(setting.runs) > 1 for setting in settings) else [])],
         "curves": in_both_forms(lambda form: comparison_picture(runs, title, form), "curves of all runs"),
         "costs": in_both_forms(lambda form: cost_picture(judged, title, form), "accuracy against costs")
-        if judged and drawn_costs(rounds for _, tables in judged for rounds in tables)
+        if any(own for _, own in judged) and drawn_costs(rounds for _, own in judged for rounds in own)
         else None,
         "results": _results(comparison),
         "tables": [

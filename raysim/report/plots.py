@@ -125,17 +125,17 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, fo
 
     Args:
         runs: label of a setting, and the table of rounds of its run with each seed. Of several seeds the mean accuracy
-            of each round is drawn at the mean cost of that round.
+            of each round is drawn at the mean cost of that round; without a table, a setting keeps its color unused.
     """
     every = [rounds for _, tables in runs for rounds in tables]
     axes = [(cost, *unit_of_costs(cost, every)) for cost in drawn_costs(every)]
     with style(_GRID):
-        labels = [name for name, _ in runs] if len(runs) > 1 else []
+        labels = [name for name, tables in runs if tables] if len(runs) > 1 else []
         height = _height(3.4, form) * len(axes) + _legend_height(labels, form)
         figure = _new_figure(form, height, title, bool(labels))
         panels = list(figure.subplots(len(axes), squeeze=False)[:, 0])
         for panel, (cost, factor, label) in zip(panels, axes, strict=True):
-            lines = [_against(cost, factor, name, tables, rank) for rank, (name, tables) in enumerate(runs)]
+            lines = [_against(cost, factor, name, tables, rank) for rank, (name, tables) in enumerate(runs) if tables]
             _plot(panel, [line for line in lines if len(line.x)], form, legend=False, highest=1.0)
             panel.set(xlabel=label, ylabel="accuracy")
             panel.yaxis.set_major_formatter(_percent())

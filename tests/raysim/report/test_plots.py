@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas
 import pytest
 
+import raysim
+from raysim.report import compare
 from raysim.report.canvas import NARROW
 from raysim.report.plots import _Line, _mean_line, chart_picture, comparison_picture, run_picture
-from tests.raysim.report.pages import colored, frame, pixels, size
+from tests.raysim.report.pages import colored, frame, make, pixels, size
 
 
 def test_curve_draws_each_series_that_is_there() -> None:
@@ -46,6 +50,19 @@ def test_overlaid_runs_have_their_own_colors_and_any_label() -> None:
     png = comparison_picture(runs, "two")
     for color in ("#0072b2", "#d55e00"):
         assert colored(png, color) > 500
+
+
+def test_a_setting_without_an_accuracy_leaves_its_color_in_the_picture_of_costs(tmp_path: Path) -> None:
+    """Both pictures of a page give a setting the same color; the second of three has no global accuracy."""
+    for name, batch in (("a", 16), ("b", 32), ("c", 64)):
+        folder = make(tmp_path / name, more=f"training: {{batch_size: {batch}}}\nseed: 0\n")
+        if name == "b":
+            table = pandas.read_csv(folder / "rounds.csv").drop(columns="accuracy")
+            table.to_csv(folder / "rounds.csv", index=False)
+    target = compare.write_page(raysim.compare([tmp_path / name for name in "abc"]), tmp_path / "page.html")
+    curves, costs = target.read_text().split("<h2>")[1:3]
+    assert {name for name in ("c0", "c1", "c2") if f"--{name})" in curves} == {"c0", "c1", "c2"}
+    assert {name for name in ("c0", "c1", "c2") if f"--{name})" in costs} == {"c0", "c2"}
 
 
 def test_the_band_of_seeds_is_drawn() -> None:
