@@ -16,6 +16,8 @@ Unit = Literal["percent", "plain", "bytes", "seconds", "count", "text"]
 UNITS: tuple[Unit, ...] = ("percent", "plain", "bytes", "seconds", "count")
 """Those of numbers."""
 BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+MOST_DIGITS = 6
+"""Digits behind the point of seconds; where it takes more, they are written with an exponent."""
 THIN = "\u202f"
 """A narrow space that never breaks a line, between a number and its unit or its thousands."""
 
@@ -105,11 +107,14 @@ class Scale:
 
 def scale(unit: Unit, values: Iterable[float]) -> Scale:
     """The scale on which all ``values`` of a column are easy to read."""
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    sizes = [abs(value) for value in values if math.isfinite(value)]
+    largest = max(sizes, default=0.0)
     if unit == "percent":
         return Scale(100.0, "%", ".2f")
     if unit == "seconds":
-        return Scale(1.0, "s", ".1f")
+        smallest = min(filter(None, sizes), default=1.0)
+        digits = max(1, -math.floor(math.log10(smallest)))  # up to its first one that is not 0
+        return Scale(1.0, "s", f".{digits}f" if digits <= MOST_DIGITS else ".4g")
     if unit == "bytes":
         power = next((place for place in range(4) if largest < 999.5 * 1000**place), 4)
         return Scale(1000.0**-power, BYTE_UNITS[power], ".2f" if power else ".0f", whole=True)
