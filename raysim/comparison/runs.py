@@ -173,7 +173,8 @@ def _missing(measure: Measure) -> str:
     if measure.how == "gain":
         return (
             f"no run has a value of {measure.name}: it is a gain over runs of --method local on the same data with the "
-            "same seeds, which must be among the runs, and all need --each_client true."
+            "same seeds, which must be among the runs; all need --each_client true, and a round in which both were "
+            "judged."
         )
     if measure.how == "validated":
         return (

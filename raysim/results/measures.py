@@ -68,8 +68,8 @@ class Measure:
     round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
 
     ``local_gain`` is the mean over clients of their accuracy less what they reach with ``--method local`` and the same
-    seed, ``local_gain_share`` the share of clients that gain; behind ``tuned_`` those of the fine-tuned models. Both
-    runs need ``evaluation.each_client``.
+    seed, in the last round in which both runs were judged; ``local_gain_share`` is the share of clients that gain;
+    behind ``tuned_`` those of the fine-tuned models. Both runs need ``evaluation.each_client``.
     """
 
     name: str
@@ -97,7 +97,10 @@ class Measure:
             cost: dict[str, Any] = cost_of(rounds, float(target)) or {}
             return cost.get(next(column for column, entry in columns.shown("cost") if entry.cost == name))
         if self.how == "gain":
-            gains = [] if local is None else local_gains(rounds[self.column], local.get(columns.EACH_CLIENT))
+            if local is None or columns.EACH_CLIENT not in local:
+                return None
+            own, alone = rounds.set_index("round")[self.column], local.set_index("round")[columns.EACH_CLIENT]
+            gains = local_gains(own, alone)
             if not gains:
                 return None
             return sum(gain > 0 if self.name.endswith("_share") else gain for gain in gains) / len(gains)
@@ -185,17 +188,21 @@ def _mean_over_epochs(epochs: Series, values: Series, first: int, last: int) -> 
     return float(np.interp(np.arange(first, last + 1), epochs, values).mean())
 
 
-def local_gains(own: Series, local: Series | None) -> list[float]:
-    """The accuracy of each client less that of its local model, in the last round in which both runs judged it.
+def local_gains(own: Series, local: Series) -> list[float]:
+    """The accuracy of each client less that of its local model, in the last round in which both runs were judged.
+
+    The end of a run that is longer than the other does not count: its clients have trained longer.
 
     Args:
-        own: a run's column ``client_accuracies`` or ``tuned_client_accuracies``.
-        local: the column ``client_accuracies`` of a run with method local.
+        own: a run's column ``client_accuracies`` or ``tuned_client_accuracies``, by round.
+        local: the column ``client_accuracies`` of a run with method local, by round.
     """
-    if local is None or own.dropna().empty or local.dropna().empty:
+    common = set(own.dropna().index) & set(local.dropna().index)
+    if not common:
         return []
+    last = max(common)
     first, second = (
-        {client: float(value) for client, _, value in (part.partition("=") for part in found.dropna().iloc[-1].split())}
+        {client: float(value) for client, _, value in (part.partition("=") for part in found[last].split())}
         for found in (own, local)
     )
     return [first[client] - second[client] for client in first if client in second]

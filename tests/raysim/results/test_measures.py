@@ -111,12 +111,22 @@ def test_costs_of_an_accuracy_by_hand() -> None:
 
 def test_gains_over_local_are_paired_client_by_client() -> None:
     """Clients 0 and 7 gain 0.2 and lose 0.1; client 3 was not judged in the other run. The last judged rounds count."""
-    own = pd.DataFrame({"client_accuracies": ["0=0.1 7=0.1", "0=0.6 3=1 7=0.4", None]})
-    local = pd.DataFrame({"client_accuracies": ["0=0.4 7=0.5"]})
+    accuracies = ["0=0.1 7=0.1", "0=0.6 3=1 7=0.4", None]
+    own = pd.DataFrame({"round": [1, 2, 3], "client_accuracies": accuracies})
+    local = pd.DataFrame({"round": [2], "client_accuracies": ["0=0.4 7=0.5"]})
     gain, share = (measures.find(name) for name in ("local_gain", "local_gain_share"))
     assert gain.of(own, local) == pytest.approx(0.05) and share.of(own, local) == 0.5
     assert gain.of(own) is None and gain.of(own, pd.DataFrame({"accuracy": [1.0]})) is None
     assert measures.find("tuned_local_gain").of(own, local) is None
+
+
+def test_gains_of_a_longer_run_are_those_of_the_last_round_in_which_both_were_judged() -> None:
+    """Its clients gain 0.1 and 0.2 in round 4; what they reach after it, they reach by training longer."""
+    short = pd.DataFrame({"round": [2, 4], "client_accuracies": ["0=0.1 1=0.1", "0=0.5 1=0.5"]})
+    longer = pd.DataFrame({"round": [3, 4, 6, 8], "client_accuracies": ["0=0 1=0", "0=0.6 1=0.7", None, "0=1 1=1"]})
+    gain = measures.find("local_gain")
+    assert gain.of(longer, short) == pytest.approx(0.15) and gain.of(short, longer) == pytest.approx(-0.15)
+    assert gain.of(longer.iloc[2:], short) is None  # no round was judged in both
 
 
 def test_a_run_keeps_every_client_if_asked(tmp_path: Path) -> None:
