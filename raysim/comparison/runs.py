@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from raysim import units
 from raysim.comparison import building, csv_files, latex, markdown
+from raysim.comparison.accuracies import about_mixed, is_by_clients, mixed
 from raysim.comparison.outcomes import HEAD, Heads, Outcomes, Pairing, lines_of_heads
 from raysim.comparison.settings import SEED, Setting, group, one_line
 from raysim.comparison.table import Page
@@ -192,15 +193,6 @@ def _title(results: Sequence[RunResult], settings: int) -> str:
     return f"Comparison of {len(results)} runs{what}{synthetic_mark(True in kinds, partly=len(kinds) > 1)}"
 
 
-def _by_clients(run: RunResult) -> bool:
-    """Whether a run's accuracy is the mean over its clients', as that of personal models is."""
-    if not {"accuracy", "client_accuracy_mean"} <= set(run.rounds):
-        return False
-    judged = run.rounds.dropna(subset=["accuracy"])
-    apart = (judged["accuracy"] - judged["client_accuracy_mean"]).abs()
-    return len(judged) > 0 and bool((apart < 1e-9).all())  # the two means are added up in different orders
-
-
 def _notes(results: Sequence[RunResult], settings: Sequence[Setting], outcomes: Outcomes) -> list[str]:
     """Notes that a reader needs before the figures are compared."""
     notes = []
@@ -211,13 +203,9 @@ def _notes(results: Sequence[RunResult], settings: Sequence[Setting], outcomes: 
     lengths = sorted({len(result.rounds) for result in results})
     if len(lengths) > 1:
         notes.append(f"The runs have {', '.join(map(str, lengths))} rounds: their last values do not compare.")
-    if any(measure.column == "accuracy" for measure in outcomes.measures):
-        own = [setting.label for setting in settings if all(map(_by_clients, setting.runs))]
-        if own and len(own) < len(settings):
-            notes.append(
-                f"The accuracy of {', '.join(own)} is the mean over clients on their own test sets, that of the others "
-                "is on a common one: they do not compare. --measure client_accuracy_mean compares like with like."
-            )
+    by_clients = mixed({own.label: all(is_by_clients(run.rounds) for run in own.runs) for own in settings})
+    if by_clients and any(measure.column == "accuracy" for measure in outcomes.measures):
+        notes.append(about_mixed(by_clients))
     repeated = [one_line(run.folder.name) for setting in settings for run in setting.repeated]
     if repeated:
         notes.append(f"Not counted, as another run has the same settings and seed: {', '.join(repeated)}.")

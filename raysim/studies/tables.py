@@ -20,7 +20,7 @@ from raysim.results.measures import Measure
 from raysim.schedule import planned_intervals
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
-from raysim.studies import choosing, curves, failures, gains, pictures
+from raysim.studies import accuracies, choosing, curves, failures, gains, pictures
 from raysim.studies.cell_run import proof_of
 from raysim.studies.pictures import Found
 from raysim.studies.places import cell_table, text_of
@@ -94,7 +94,7 @@ def page_of(study: Study) -> Page:
     return Page(
         study.title,
         tuple(made),
-        tuple(filter(None, [about_epsilon(study), about_costs(study)])),
+        tuple(filter(None, [*about_accuracies(study, found), about_epsilon(study), about_costs(study)])),
         tuple(building.runs(found)),
         (command, *lines_of_heads(found)),
     )
@@ -144,6 +144,13 @@ def about_costs(study: Study) -> str:
     if not any(measure.how == "cost" for measure in study.measures):
         return ""
     return building.ABOUT_COSTS
+
+
+def about_accuracies(study: Study, found: Outcomes) -> list[str]:
+    """The sentences over a table that say where accuracies of two kinds of test sets are in one column."""
+    if not any(measure.column == "accuracy" for measure in study.measures):
+        return []
+    return accuracies.notes(study, _of_table(study, finished_runs(study), found))
 
 
 def about_epsilon(study: Study) -> str:
@@ -232,6 +239,18 @@ def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
                 yield path, curves.content_of(figure, path)
 
 
+def _of_table(study: Study, runs: curves.Runs, found: Outcomes) -> curves.Runs:
+    """Those of the runs that are in the table, by its rows: where a study chooses, each row's best.
+
+    Args:
+        found: outcomes of all rows, before the choice.
+    """
+    if study.choice is None:
+        return runs
+    picked = choosing.picked(found, study.choice, study.seeds)
+    return {place: runs[row, place[1]] for place, row in picked.items() if (row, place[1]) in runs}
+
+
 def drawn(study: Study, wanted: curves.Curves) -> curves.Runs:
     """The runs that curves show: of a choice those that were chosen; what did not measure it has no line.
 
@@ -245,10 +264,8 @@ def drawn(study: Study, wanted: curves.Curves) -> curves.Runs:
         name = study.shown.get((row, wanted.measure.name), wanted.measure).column
         if all(name in run for run in own):
             runs[row, column] = [run.assign(**{wanted.measure.column: run[name]}) for run in own]
-    if study.choice is not None:
-        picked = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
-        runs = {place: runs[row, place[1]] for place, row in picked.items() if (row, place[1]) in runs}
-    found = {place: own for place, own in runs.items() if not wanted.rows or place[0] in wanted.rows}
+    chosen = runs if study.choice is None else _of_table(study, runs, outcomes(study, {}))
+    found = {place: own for place, own in chosen.items() if not wanted.rows or place[0] in wanted.rows}
     for (row, column), own in found.items():
         for there in map(curves.costs, own):
             if wanted.against not in there:
