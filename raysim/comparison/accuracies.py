@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +19,18 @@ def is_by_clients(rounds: DataFrame) -> bool:
     judged = rounds.dropna(subset=["accuracy"])
     apart = (judged["accuracy"] - judged["client_accuracy_mean"]).abs()
     return len(judged) > 0 and bool((apart < EQUAL).all())
+
+
+def comparable(workloads: Collection[tuple[str, str]]) -> bool:
+    """Whether accuracies on clients' own test sets and on a common one compare all the same.
+
+    They do where every client's test set is the common one (``local_test: global``). Rows of several data sets are not
+    compared at all.
+
+    Args:
+        workloads: name and ``local_test`` of each row's.
+    """
+    return len({name for name, _ in workloads}) > 1 or {local_test for _, local_test in workloads} == {"global"}
 
 
 def mixed(rows: Mapping[str, bool]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from raysim import units
 from raysim.comparison import building, csv_files, latex, markdown
-from raysim.comparison.accuracies import about_mixed, is_by_clients, mixed
+from raysim.comparison.accuracies import about_mixed, comparable, is_by_clients, mixed
 from raysim.comparison.outcomes import HEAD, Heads, Outcomes, Pairing, lines_of_heads
 from raysim.comparison.settings import SEED, Setting, group, one_line
 from raysim.comparison.table import Page
@@ -193,6 +193,12 @@ def _title(results: Sequence[RunResult], settings: int) -> str:
     return f"Comparison of {len(results)} runs{what}{synthetic_mark(True in kinds, partly=len(kinds) > 1)}"
 
 
+def _workload(run: RunResult) -> tuple[str, str]:
+    """Name and ``local_test`` of its workload."""
+    own = run.config["workload"]
+    return str(own["name"]), str(own.get("local_test", ""))
+
+
 def _notes(results: Sequence[RunResult], settings: Sequence[Setting], outcomes: Outcomes) -> list[str]:
     """Notes that a reader needs before the figures are compared."""
     notes = []
@@ -204,7 +210,8 @@ def _notes(results: Sequence[RunResult], settings: Sequence[Setting], outcomes: 
     if len(lengths) > 1:
         notes.append(f"The runs have {', '.join(map(str, lengths))} rounds: their last values do not compare.")
     by_clients = mixed({own.label: all(is_by_clients(run.rounds) for run in own.runs) for own in settings})
-    if by_clients and any(measure.column == "accuracy" for measure in outcomes.measures):
+    accuracies = any(measure.column == "accuracy" for measure in outcomes.measures)
+    if by_clients and accuracies and not comparable({_workload(run) for run in results}):
         notes.append(about_mixed(by_clients))
     repeated = [one_line(run.folder.name) for setting in settings for run in setting.repeated]
     if repeated:

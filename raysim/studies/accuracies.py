@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from raysim.comparison.accuracies import about_mixed, is_by_clients, mixed
+from raysim.comparison.accuracies import about_mixed, comparable, is_by_clients, mixed
 from raysim.results.measures import Measure
 
 if TYPE_CHECKING:
@@ -28,13 +28,20 @@ def notes(study: Study, runs: Mapping[tuple[str, str], Sequence[pd.DataFrame]]) 
                 for (row, column), own in runs.items()
                 if column == name
             }
-            if by_clients := mixed(rows):
+            if (by_clients := mixed(rows)) and not comparable(_workloads(study, name)):
                 columns.setdefault(tuple(by_clients), {})[name] = None
     every = len(columns) == 1
     return [
         about_mixed(rows, "" if every and len(own) == len(study.columns) else ", ".join(own))
         for rows, own in columns.items()
     ]
+
+
+def _workloads(study: Study, column: str) -> set[tuple[str, str]]:
+    """Class and ``local_test`` of each row's workload in a column."""
+    cells = {cell.row: cell for cell in study.cells() if cell.column == column}
+    found = [cell.config().workload for cell in cells.values()]
+    return {(type(workload).__name__, str(getattr(workload, "local_test", ""))) for workload in found}
 
 
 def _is_by_clients(study: Study, measure: Measure, row: str, run: pd.DataFrame) -> bool:

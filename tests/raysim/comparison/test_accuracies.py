@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from raysim.comparison.accuracies import about_mixed, is_by_clients, mixed
+from raysim.comparison.accuracies import about_mixed, comparable, is_by_clients, mixed
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,12 @@ def test_a_mean_over_clients_is_one_in_every_judged_round(
 def test_only_rows_of_both_kinds_are_mixed() -> None:
     assert mixed({"FedAvg": False, "Local": True, "FedPer, new": True}) == ["Local", "FedPer, new"]
     assert mixed({"Local": True}) == mixed({"FedAvg": False}) == mixed({}) == []
+
+
+def test_accuracies_on_one_common_set_compare() -> None:
+    cut, common = ("digits", "cut"), ("digits", "global")
+    assert comparable({common}) and not comparable({cut}) and not comparable({cut, common})
+    assert comparable({cut, ("nodes", "")})  # rows of two data sets, which are not compared
 
 
 def test_the_sentence_names_rows_and_columns() -> None:

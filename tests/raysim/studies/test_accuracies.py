@@ -36,6 +36,8 @@ def test_rows_are_named_with_the_columns_in_which_they_are_mixed(small: Path) ->
         "The accuracy of Strong prox in Logistic",
     ]
     assert accuracies.notes(study, {place: [OWN] for place in everywhere}) == accuracies.notes(study, {}) == []
+    on_one_set = study_of(small, TEXT.replace("base:", "base:\n  workload.local_test: global"))
+    assert accuracies.notes(on_one_set, everywhere) == []
     assert accuracies.notes(study_of(small, TEXT.replace("{accuracy: last, best_accuracy", "{best_loss")), one) == []
 
 
