@@ -119,6 +119,7 @@ WRAPPED: dict[str, dict[str, Any]] = {
         "privacy__noise_multiplier": 2.0,
         "training__batch_size": 3,
         "defense__rule": "trimmed-mean",
+        "defense__byzantine": 0.34,
         "schedule__sampling_rate": 0.7,
     },
 }

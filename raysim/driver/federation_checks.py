@@ -90,7 +90,8 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             )
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
     steps = schedule.updates_a_step(config, trainable)
-    check_attack(config.attack, federation, config.seed, trainable, steps)
+    rounds = len(schedule.planned_intervals(config))
+    check_attack(config.attack, federation, config.seed, trainable, steps=steps, rounds=rounds)
     check_defense(config.defense, steps)
     if traits.local_tests:
         _check_local_tests(name, federation)

@@ -22,7 +22,7 @@ from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.samplers._sampler import Losses
 from raysim.workloads.metrics import EvaluationSums, fairness
-from raysim.wrappers.judging import judging, measures_auc
+from raysim.wrappers.judging import judging, measures_auc, uncounted
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def evaluate_round(
     these sets.
     Where the objective has no accuracy, there are no such columns, and validation is by loss. Clients that never take
     part (``schedule.unseen_clients``, ``schedule.without``) count in ``unseen_accuracy`` and ``unseen_loss`` alone.
+    Models that malicious clients have of their own count in no mean.
     With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same clients' own test sets after fine-tuning
     (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the server step that is judged.
 
@@ -226,7 +227,13 @@ def _columns(
     tested = {client: test for client, (test, *_) in found.items() if test.samples}
     of_trainable = {client: test for client, test in tested.items() if client in population}
     of_unseen = [test for client, test in tested.items() if client not in population]
-    validations = [held_out for client, (_, held_out, *_) in found.items() if held_out.samples and client in population]
+    attackers = uncounted(config, population)
+    counted = {client: test for client, test in of_trainable.items() if client not in attackers}
+    validations = [
+        held_out
+        for client, (_, held_out, *_) in found.items()
+        if held_out.samples and client in population and client not in attackers
+    ]
     judged = judging(config, federation)
     objective, names = judged.objective, [*judged.columns, *(["auc"] if auc else [])]
     _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
@@ -234,7 +241,7 @@ def _columns(
         total: EvaluationSums = functools.reduce(operator.add, of_slices)
         columns: dict[str, Any] = {name: total.figure(name) for name in names}
     else:
-        columns = {name: _mean_figure(of_trainable.values(), name) for name in names}
+        columns = {name: _mean_figure(counted.values(), name) for name in names}
     if validations:
         measure = "accuracy" if objective.accurate else "loss"
         columns[f"{VALIDATION}{measure}"] = _mean_figure(validations, measure)
@@ -243,7 +250,7 @@ def _columns(
         columns |= {f"{UNSEEN}{name}": _mean_figure(of_unseen, name) for name in measures}
     each = config.evaluation.each_client and objective.accurate
     if objective.accurate:
-        columns |= _spread(of_trainable)
+        columns |= _spread(counted)
     if each:
         columns[EACH_CLIENT] = _each(of_trainable)
     if config.evaluation.fine_tune:

@@ -114,6 +114,8 @@ def with_privacy(
     if not privacy.on:
         return worker.method, None
     _check_model(config, worker.model(0))
+    if privacy.counted:
+        _check_copies(config, worker.federation)
     if privacy.kind == "dp-sgd":
         _check_samples(worker.federation)
     budget = PrivacyBudget(config, planner, found)
@@ -146,12 +148,24 @@ def _check_model(config: RunConfig, model: FlatModel) -> None:
             )
 
 
-def _check_samples(federation: Federation) -> None:
+def _check_copies(config: RunConfig, federation: Federation) -> None:
+    """ε holds for one client, or one sample, only if no other client trains on the same."""
+    kind = config.privacy.kind
     if getattr(federation, "fill", None) is not None:
         raise ConfigError(
-            "privacy.kind: dp-sgd with workload.samples_per_client: copies of a sample count as samples of their own, "
-            "so that ε would be wrong. Leave workload.samples_per_client out."
+            f"privacy.kind: {kind} with workload.samples_per_client: clients are filled up with copies of samples of "
+            "all clients, so that one sample is in the training of several, and ε would be wrong. Leave "
+            "workload.samples_per_client out, or set privacy.noise_multiplier to 0, which claims no ε."
         )
+    if getattr(config.workload, "partition", "") == "views":
+        raise ConfigError(
+            f"privacy.kind: {kind} with workload.partition views, where several clients have the same sample, so that "
+            "ε would be wrong. Set workload.partition to dirichlet or iid, or privacy.noise_multiplier to 0, which "
+            "claims no ε."
+        )
+
+
+def _check_samples(federation: Federation) -> None:
     for task in distinct_input_specs(federation):
         if task.kind != "array":
             raise ConfigError(

@@ -25,15 +25,8 @@ def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str])
         model: as the task left it.
         judged: columns of the tables that the run's objective makes.
     """
-    if not isinstance(update, Update):
-        return f"train returned a {type(update).__name__} in the place of its Update"
-    if not isinstance(update.delta, np.ndarray):
-        return f"Update.delta is a {type(update.delta).__name__}, not a numpy array of float32"
-    if update.delta.dtype != np.float32 or update.delta.shape != tuple(model.shared.shape):
-        return (
-            f"Update.delta is {update.delta.dtype} of shape {update.delta.shape}; expected float32 of shape "
-            f"{tuple(model.shared.shape)}, one number for each shared entry (model.change_from gives it)"
-        )
+    if reason := no_update(update, model):
+        return reason
     try:
         check_metrics(update.metrics, judged)
         # Where a client keeps something, that and the model are looked at too: they are no part of the update.
@@ -47,6 +40,20 @@ def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str])
         f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
         "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
     )
+
+
+def no_update(update: Any, model: FlatModel) -> str:
+    """Why what ``train`` returned is no update of this model, whatever its numbers; empty if it is one."""
+    if not isinstance(update, Update):
+        return f"train returned a {type(update).__name__} in the place of its Update"
+    if not isinstance(update.delta, np.ndarray):
+        return f"Update.delta is a {type(update.delta).__name__}, not a numpy array of float32"
+    if update.delta.dtype != np.float32 or update.delta.shape != tuple(model.shared.shape):
+        return (
+            f"Update.delta is {update.delta.dtype} of shape {update.delta.shape}; expected float32 of shape "
+            f"{tuple(model.shared.shape)}, one number for each shared entry (model.change_from gives it)"
+        )
+    return ""
 
 
 def check_messages(messages: Mapping[int, Message], round: int) -> None:

@@ -49,7 +49,8 @@ class PowerOfChoice(Sampler):
         asked = np.array([known.clients[place] for place in places], np.int64)
         assert known.ask is not None, "it is adaptive"
         losses = known.ask(asked.tolist()).mean
-        highest_first = np.lexsort((asked, -np.nan_to_num(losses, nan=-np.inf)))
+        finite = np.where(np.isfinite(losses), losses, -np.inf)  # a model that overflows would be asked for ever
+        highest_first = np.lexsort((asked, -finite))
         return np.sort(asked[highest_first[: known.count]])
 
 

@@ -96,7 +96,7 @@ class PrivateGradient:
         return total / max(1, len(batch))
 
     def _add_clipped(self, gradients: dict[str, torch.Tensor]) -> None:
-        squares = [each.flatten(1).square().sum(1) for each in gradients.values()]
+        squares = [each.reshape(len(each), -1).square().sum(1) for each in gradients.values()]
         lengths = torch.stack(squares).sum(0).sqrt()
         factors = (self._privacy.clip / lengths).clamp(max=1)
         for name, parameter in self._parameters.items():

@@ -69,6 +69,9 @@ def calibrated(histories: Iterable[History], privacy: Privacy) -> float:
     assert privacy.epsilon is not None
     distinct, noise = set(histories), 1.0
     _, worst = _worst(distinct, noise, privacy)
+    while not worst:  # next to nothing, which is told as nothing
+        noise /= 2
+        _, worst = _worst(distinct, noise, privacy)
     while True:  # another history may be the worst with other noise
         noise = _calibrated(worst, privacy)
         found, worst = _worst(distinct, noise, privacy)
@@ -197,7 +200,8 @@ def _calibrated(history: History, privacy: Privacy) -> float:
     import dp_accounting
 
     target = privacy.epsilon or 0.0
-    orders = ORDERS if privacy.accountant == "rdp" else COARSE_ORDERS  # which then only say where to begin
+    by_orders = privacy.accountant == "rdp" or target > LARGE / 2
+    orders = ORDERS if by_orders else COARSE_ORDERS  # which then only say where to begin
 
     def search(history: History, accountant: str, lower: float, guess: float) -> float:
         with _quiet():
@@ -217,7 +221,7 @@ def _calibrated(history: History, privacy: Privacy) -> float:
             "smaller one, such as 8, or set privacy.noise_multiplier."
         )
     noise = min(search(form, "rdp", LEAST, 1.0) for form in _forms(history))
-    if privacy.accountant == "rdp" or target > LARGE / 2:
+    if by_orders:
         return noise
     if scale := _whole(history):
         return scale * float(dp_accounting.get_sigma_gaussian(target, privacy.delta))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,9 @@ from raysim.aggregators.gram import Doubles, squared_lengths
 from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.config.kind_files import kind_object
 from raysim.config.wrappers import Defense
+from raysim.errors import ConfigError
 from raysim.method import Context, Updates, Vector
+from raysim.units import counted
 from raysim.wrappers.rules._rule import Rule, Step
 
 
@@ -28,7 +31,7 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
     It acts on all that is shared, BatchNorm's statistics too. f = ⌊byzantine · n⌋ of the n updates that arrived. One
     that holds nan or inf is left out and counts among the f; if all do, so does the result.
     """
-    byzantine = int(defense.byzantine * len(updates.clients) + 1e-9)  # 0.29 * 100 is a little less than 29
+    byzantine = byzantine_updates(defense, len(updates.clients))
     finite = np.isfinite(squared_lengths(updates.deltas))
     if not finite.any():
         return weighted_sum(updates.deltas, sample_weights(updates.samples).tolist())
@@ -39,10 +42,35 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
     return rule_of(defense).mean(step)
 
 
+def byzantine_updates(defense: Defense, updates: int) -> int:
+    """How many updates of a step may be anything: f = ⌊byzantine · n⌋."""
+    return int(defense.byzantine * updates + 1e-9)  # 0.29 * 100 is a little less than 29
+
+
 def check_defense(defense: Defense, steps: Sequence[int]) -> None:
     """ConfigError if the rule does not hold for a planned server step of one of these numbers of updates."""
     for updates in steps if defense.on else ():
         rule_of(defense).check(defense, updates)
+        _check_tolerated(defense, updates)
+
+
+def _check_tolerated(defense: Defense, updates: int) -> None:
+    """ConfigError for a rule that is the mean of a step of this many updates, and so no defense."""
+    is_mean = defense.rule in ("trimmed-mean", "multi-krum") or defense.before == "mixing"
+    if is_mean and defense.byzantine and not byzantine_updates(defense, updates):
+        least = math.ceil(1000 / updates) / 1000
+        advice = "Let" if least >= 0.5 else f"Set it to {least:g} or more (0: on purpose), or let"
+        raise ConfigError(
+            f"defense.byzantine: {defense.byzantine:g} of the {counted(updates, 'update')} of a server step, rounded "
+            f"down, is none, so that the rule is the mean and no defense. {advice} more clients take part."
+        )
+    buckets = -(-updates // defense.bucket_size)
+    if defense.before == "bucketing" and updates > 2 and buckets < 3:
+        raise ConfigError(
+            f"defense.bucket_size: {defense.bucket_size} makes {counted(buckets, 'bucket')} of "
+            f"{counted(updates, 'update')} of a server step, of which every rule takes the mean. Allowed: at most "
+            f"{(updates - 1) // 2}, for three buckets."
+        )
 
 
 def _mixing(defense: Defense, step: Step, context: Context) -> Doubles | None:

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from raysim.config.conditions import own_models
 from raysim.method import Module
 from raysim.workloads.federated_data import Federation, Samples, distinct_input_specs, objective_of
 from raysim.workloads.metrics import EvaluationSums
 from raysim.workloads.objective import Objective
-from raysim.wrappers.attack import attacker_of
+from raysim.wrappers.attack import attacker_of, malicious
 from raysim.wrappers.attacks._attacker import Attacker
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.schedule import Population
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,18 @@ def measures_auc(config: RunConfig, federation: Federation) -> bool:
         return config.evaluation.auc
     two = all(task.classes == 2 for task in distinct_input_specs(federation))
     return two and objective_of(federation).kind == "classification"
+
+
+def uncounted(config: RunConfig, population: Population) -> frozenset[int]:
+    """Malicious clients that are in no mean over clients, as each has a model of its own.
+
+    That model is trained on flipped labels, say, and concerns no other client: an attack is measured by what becomes of
+    the others. All clients count where there are no others.
+    """
+    if not (config.attack.on and own_models(config)):
+        return frozenset()
+    found = malicious(config.attack, config.seed, population.trainable)
+    return found if any(client not in found for client in population.members()) else frozenset()
 
 
 def further_columns(config: RunConfig) -> tuple[str, ...]:

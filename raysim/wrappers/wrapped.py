@@ -18,6 +18,7 @@ import numpy as np
 from raysim import seeds
 from raysim.config.privacy import Privacy, SamplePrivacy
 from raysim.config.wrappers import Attack, Compression, Defense
+from raysim.exchange.returned_values import no_update
 from raysim.method import (
     NOTHING,
     ClientTask,
@@ -161,6 +162,8 @@ class Wrapped(Method[Any, Any]):
         if self.privacy.kind == "dp-sgd":
             task = replace(task, sample_privacy=SamplePrivacy(bound, noise))
         update, after = self.method.train(model, data, message, self._own(state), task)
+        if no_update(update, model):
+            return update, after  # which is told as without wrappers
         check_own("Update.metrics", update.metrics)
         if self._changes_vectors:
             check_frozen(update.delta, model.shared_tensors)

@@ -23,13 +23,14 @@ CHOICE: dict[str, Any] = LOGISTIC | {
 }
 
 
-def test_the_highest_losses_of_the_candidates() -> None:
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_the_highest_losses_of_the_candidates(bad: float) -> None:
     """All five are asked: 3 has the highest loss, 1 and 4 the same, of which the smaller number goes first."""
     asked = []
 
     def ask(clients: Any) -> Losses:
         asked.append(clients)
-        return Losses(np.array([1.0, 2.0, np.nan, 5.0, 2.0])[clients], np.zeros(len(clients)))
+        return Losses(np.array([1.0, 2.0, bad, 5.0, 2.0])[clients], np.zeros(len(clients)))
 
     known = Known(1, range(5), 2, lambda clients: np.ones(len(clients), np.int64), ask)
     assert PowerOfChoice(0.4, 2.5).cohort(known, np.random.default_rng(0)).tolist() == [1, 3]

@@ -119,6 +119,23 @@ def test_frozen_parameters_are_in_no_gradient() -> None:
     assert not torch.equal(chosen.buffer, small_model().buffer)
 
 
+def test_a_parameter_that_is_one_number_is_clipped_with_the_others() -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self, form: tuple[int, ...]) -> None:
+            super().__init__()
+            self.body = small_model().module
+            self.scale = torch.nn.Parameter(torch.full(form, 2.0))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.as_tensor(self.scale * self.body(x))
+
+    task = replace(private_task(1.0, Training()), sample_privacy=SamplePrivacy(0.1, 1.0))
+    number, vector = (FlatModel(Scaled(form), ()) for form in ((), (1,)))
+    for model in (number, vector):
+        train_epochs(model, SAMPLES, task)
+    assert torch.equal(number.buffer, vector.buffer) and number.module.scale.item() != 2
+
+
 def test_phases_are_refused() -> None:
     """Their steps are in no one's count."""
     with pytest.raises(RuntimeError, match="takes steps that privacy does not count"):

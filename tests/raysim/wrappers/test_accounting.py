@@ -106,6 +106,19 @@ def test_calibration_inverts_accounting(
     assert epsilon(histories, noise * 0.98, privacy) > target
 
 
+def test_much_of_an_epsilon_needs_no_more_noise_by_distributions() -> None:
+    history = [(Sums(1, 2, False, 40),)]
+    assert calibrated(history, replace(PLD, epsilon=64.0)) == calibrated(history, replace(RDP, epsilon=64.0))
+
+
+def test_where_noise_of_one_spends_nothing_less_is_found() -> None:
+    privacy = replace(RDP, epsilon=1.0, delta=0.01)
+    histories = [(Sums(1, 100, False, 1),)]
+    assert epsilon(histories, 1.0, privacy) == 0
+    noise = calibrated(histories, privacy)
+    assert 0 < noise < 1 and 0.9 < epsilon(histories, noise, privacy) <= 1
+
+
 def test_too_large_an_epsilon() -> None:
     with pytest.raises(ConfigError, match=r"privacy.epsilon: 1000000.0 is too large"):
         calibrated([(Sums(1, 1, True, 1),)], Privacy("local", epsilon=1e6))

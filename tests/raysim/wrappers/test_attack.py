@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import raysim
+from raysim.columns import EACH_CLIENT
 from raysim.config.sections import Training
 from raysim.config.wrappers import Attack
 from raysim.errors import ConfigError
@@ -229,6 +230,7 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
         ),
         ({"attack__kind": "alie", "schedule__sampling_rate": 0.2}, "alie .* here a step takes one update. Raise"),
         ({"attack__kind": "label-flip", "attack__strength": 2.0}, "attack.strength: 2.0 has no effect"),
+        ({"attack__kind": "sign-flip", "attack__from_round": 9}, r"from_round: 9 is after the last round of 2,"),
         ({"attack__kind": "ipm", "attack__malicious": (5,)}, "5 is no client that takes part. Allowed: .* 0 to 4"),
         (BACKDOOR | {"attack.target_label": 10}, "attack.target_label: 10 is no class of .*Allowed: 0 to 9"),
         (BACKDOOR | {"attack.patch": 8}, "attack.patch: 8 pixels would cover .*Allowed: 1 to 7"),
@@ -238,6 +240,23 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
 def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         run(small_run(tmp_path, BASE, **options))
+
+
+def test_own_models_of_malicious_clients_count_in_no_mean(tmp_path: Path) -> None:
+    """Where nothing is sent, an attack harms nobody but who trains on flipped labels."""
+    options = {"method__name": "local", "evaluation__each_client": True}
+    found = run(
+        small_run(tmp_path / "run", BASE, attack__kind="label-flip", attack__malicious=(0, 2), **options)
+    ).rounds
+    plain = run(small_run(tmp_path / "plain", BASE, **options)).rounds
+    for own, clean, mean in zip(found[EACH_CLIENT], plain[EACH_CLIENT], found["client_accuracy_mean"], strict=True):
+        flipped, honest = ({one[0]: float(one[2:]) for one in text.split()} for text in (own, clean))
+        assert {client for client in flipped if flipped[client] != honest[client]} == {"0", "2"}
+        assert mean == pytest.approx(sum(flipped[client] for client in "134") / 3, abs=1e-5)
+    np.testing.assert_allclose(found["accuracy"], found["client_accuracy_mean"])
+    assert (found["attack_success"] < 0.5).all()
+    alone = small_run(tmp_path / "all", BASE, attack__kind="label-flip", attack__malicious=(0, 1, 2, 3, 4), **options)
+    assert run(alone).rounds["accuracy"].notna().all()  # all count where there are no others
 
 
 def test_own_arrays_are_refused(tmp_path: Path) -> None:

@@ -151,3 +151,35 @@ def test_a_method_that_sends_more_than_it_declares_is_told(tmp_path: Path) -> No
     config = small_run(tmp_path, BASE | {"compression.kind": "top-k"})
     with pytest.raises(RaysimError, match=r"one_vector=True.*also send secret"):
         run(replace(config, method=Talkative()))
+
+
+class Short(FedAvg):
+    """Returns an update that lacks an entry, or a list."""
+
+    listed = False
+
+    def train(self, model: Any, data: Any, message: Any, state: Any, task: Any) -> tuple[Update, Any]:
+        update, after = super().train(model, data, message, state, task)
+        delta: Any = update.delta.tolist() if self.listed else update.delta[1:]
+        return replace(update, delta=delta), after
+
+
+class Listed(Short):
+    listed = True
+
+
+@pytest.mark.parametrize("method", [Short(), Listed()])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression.kind": "top-k"},
+        {"privacy.kind": "local", "privacy.noise_multiplier": 1.0},
+        {"attack.kind": "sign-flip", "attack.malicious_share": 0.9},
+    ],
+)
+def test_a_wrong_update_is_told_with_wrappers_as_without(
+    tmp_path: Path, method: FedAvg, options: dict[str, Any]
+) -> None:
+    with pytest.raises(RaysimError, match=r"client 0, round 1, stage update: Update\.delta is "):
+        run(replace(small_run(tmp_path, BASE | options), method=method))

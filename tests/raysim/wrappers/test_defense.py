@@ -141,3 +141,22 @@ def test_krum_outside_its_condition_is_refused(tmp_path: Path, options: dict[str
     check_defense(Defense(rule="multi-krum", byzantine=0.4), [11])  # 11 > 2 * 4 + 2
     with pytest.raises(ConfigError, match=reason):
         run(small_run(tmp_path, base, defense__rule="krum", **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "updates", "reason"),
+    [
+        ({"rule": "trimmed-mean"}, 4, r"0\.2 of the 4 updates .* is none, .* Set it to 0\.25 or more"),
+        ({"rule": "multi-krum", "byzantine": 0.3}, 3, r"Set it to 0\.334 or more"),
+        ({"rule": "median", "before": "mixing"}, 4, "is the mean and no defense"),
+        ({"rule": "trimmed-mean"}, 2, r"no defense\. Let more clients take part\."),
+        ({"rule": "median", "before": "bucketing"}, 4, r"makes 2 buckets of 4 updates .* at most 1, for three buckets"),
+        ({"rule": "geometric-median", "before": "bucketing", "bucket_size": 9}, 9, "makes 1 bucket of 9 .* at most 4"),
+    ],
+)
+def test_a_rule_that_would_be_the_mean_is_refused(options: dict[str, Any], updates: int, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        check_defense(Defense(**options), [updates])
+    check_defense(Defense(**{**options, "byzantine": 0.34, "bucket_size": 1}), [updates + 2])
+    if options["rule"] != "geometric-median":
+        check_defense(Defense(**{**options, "byzantine": 0.0, "bucket_size": 1}), [updates])

@@ -192,7 +192,12 @@ def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     ("options", "reason"),
     [
         ({"privacy__kind": "central"}, "shares .*running_mean, which is no parameter: .* --norm group"),
-        ({"privacy__kind": "dp-sgd", "model__norm": "group", "workload__samples_per_client": 40}, "copies of a sample"),
+        ({"privacy__kind": "dp-sgd", "model__norm": "group", "workload__samples_per_client": 40}, "copies of samples"),
+        ({"privacy__kind": "local", "model__norm": "group", "workload__samples_per_client": 40}, "copies of samples"),
+        (
+            {"privacy__kind": "dp-sgd", "model__norm": "group", "workload__partition": "views"},
+            "views, where several clients have the same sample",
+        ),
         ({"privacy__kind": "central", "model__norm": "group", "privacy__epsilon": 1e6}, "such as 8, or set"),
     ],
 )
