@@ -133,7 +133,7 @@ def test_a_parameter_that_is_one_number_is_clipped_with_the_others() -> None:
     number, vector = (FlatModel(Scaled(form), ()) for form in ((), (1,)))
     for model in (number, vector):
         train_epochs(model, SAMPLES, task)
-    assert torch.equal(number.buffer, vector.buffer) and number.module.scale.item() != 2
+    assert torch.equal(number.buffer, vector.buffer) and number.module.get_parameter("scale").item() != 2
 
 
 def test_phases_are_refused() -> None:
