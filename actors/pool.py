@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 SMALL = 16 * 1024
 """Arrays smaller than this number of bytes travel inside the call, as Ray does not store such objects either."""
-STARTING = 30.0
-"""Least number of seconds that a client actor has to make its model, however short its jobs may be."""
 LOOK = 1.0
 """Seconds between two looks at what does not announce itself: nodes that joined, actors that are late."""
 ROOM = 0.25
@@ -238,6 +236,8 @@ class RayPool:
                 "the actors, raise --engine.task_attempts"
             ) from error
         how = "died with its node" if with_node else "died"
+        if isinstance(error, HostMemoryError):
+            how = f"had no memory left ({error})"
         note(f"{slot.name} {how} during {label}; a new one does its work again")
 
     def _do_again(self, slot: Slot) -> tuple[int, str]:
@@ -277,7 +277,7 @@ class RayPool:
         self._looked = time
         if self._work.left:
             self._patience.look(note)
-        self._slots.look(max(STARTING, self._config.engine.task_deadline or LEAST), note)
+        self._slots.look(max(LEAST, self._config.engine.task_deadline), note)
         for slot in self._slots:
             if slot.jobs and time - slot.begun > (limit := self._deadline.of(self._work.jobs[slot.jobs[0]])):
                 self._late(slot, note, limit)

@@ -137,7 +137,12 @@ class Slots:
                 raise PlacementError(
                     f"a client actor cannot start: {cause if isinstance(cause, RaysimError) else error}"
                 ) from error
-            self._again(slot, "died before it was up", str(error).strip().splitlines()[0], note)
+            reason = str(error).strip().splitlines()[0]
+            advice = (
+                f"Most likely for want of memory ({reason}): lower --engine.actors, or raise --engine.cpus_per_client; "
+                "if something else ends them, raise --engine.actor_attempts"
+            )
+            self._again(slot, "died before it was up", advice, note)
 
     def look(self, limit: float, note: Callable[[str], None]) -> None:
         """Replace actors whose process is there, and whose start has not come to an end within ``limit`` seconds.
@@ -148,20 +153,17 @@ class Slots:
         for slot in list(self.coming.values()):
             if slot.here is not None and ray.wait([slot.here], timeout=0)[0]:
                 slot.here, slot.begun = None, now()
-            elif slot.here is None and now() - slot.begun > limit:
+            elif slot.here is None and now() - slot.begun > limit and not ray.wait([slot.coming], timeout=0)[0]:
                 slot.deaths += 1
                 self.kill(slot)
-                self._again(slot, f"did not come up within {limit:g} s", "its process did not answer", note)
+                why = "Look whether something stops these processes; if data or model take so long, raise"
+                self._again(slot, f"did not come up within {limit:g} s", f"{why} --engine.task_deadline", note)
 
-    def _again(self, slot: Slot, how: str, reason: str, note: Callable[[str], None]) -> None:
+    def _again(self, slot: Slot, how: str, advice: str, note: Callable[[str], None]) -> None:
         """Start another actor in the place of one that was never up, unless too many in a row have gone."""
         attempts = self._config.engine.actor_attempts
         if slot.deaths >= attempts:
-            raise PlacementError(
-                f"a client actor cannot start: {attempts} in a row died before they were up, most likely for want "
-                f"of memory ({reason}). Lower --engine.actors, or raise --engine.cpus_per_client; if something else "
-                "ends them, raise --engine.actor_attempts"
-            )
+            raise PlacementError(f"a client actor cannot start: {attempts} in a row {how}. {advice}")
         note(f"{slot.name} {how}; another one is started")
         self.fill()
 

@@ -114,6 +114,8 @@ def scale(unit: Unit, values: Iterable[float]) -> Scale:
     if unit == "seconds":
         smallest = min(filter(None, sizes), default=1.0)
         digits = max(1, -math.floor(math.log10(smallest)))  # up to its first one that is not 0
+        if largest >= 1:
+            return Scale(1.0, "s", f".{min(digits, 3)}f")  # of some a few zeros, in the place of many in all
         return Scale(1.0, "s", f".{digits}f" if digits <= MOST_DIGITS else ".4g")
     if unit == "bytes":
         power = next((place for place in range(4) if largest < 999.5 * 1000**place), 4)

@@ -13,6 +13,7 @@ from raysim.client_side.model_notes import check_outputs, decays_untrained, outp
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
 from raysim.driver.federation_checks import (
+    attacks_too_late,
     check_federation,
     moments_kept_over_missed_rounds,
     only_first_rounds,
@@ -121,7 +122,8 @@ def _tell(config: RunConfig, rounds: Rounds, notes: RunNotes) -> None:
     slips = (decays_untrained(worker), outputs_probabilities(worker))
     one_class = ONE_CLASS if has_one_class(federation) else ""
     moments = moments_kept_over_missed_rounds(config, federation)
-    for found in filter(None, (one_class, clients_ignored(config, federation), moments, *slips)):
+    hints = (one_class, clients_ignored(config, federation), moments, attacks_too_late(config), *slips)
+    for found in filter(None, hints):
         notes.hint(found)
     of_clock = rounds.clock.notes if rounds.clock else ()
     told = (only_first_rounds(config), without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)

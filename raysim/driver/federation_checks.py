@@ -14,6 +14,7 @@ from raysim.config import registry
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.round_columns import expected
 from raysim.errors import ConfigError
+from raysim.units import counted
 from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
 from raysim.workloads.federated_data import distinct_input_specs, exchanged_before_training, objective_of
@@ -90,8 +91,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             )
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
     steps = schedule.updates_a_step(config, trainable)
-    rounds = len(schedule.planned_intervals(config))
-    check_attack(config.attack, federation, config.seed, trainable, steps=steps, rounds=rounds)
+    check_attack(config.attack, federation, config.seed, trainable, steps)
     check_defense(config.defense, steps)
     if traits.local_tests:
         _check_local_tests(name, federation)
@@ -111,6 +111,17 @@ def moments_kept_over_missed_rounds(config: RunConfig, federation: Federation) -
     return (
         "devices drop out or are away, and with training.optimizer_state kept the moments of a client that missed a "
         "round belong to an older model. Set it to fresh, unless that is what you study"
+    )
+
+
+def attacks_too_late(config: RunConfig) -> str:
+    """A hint that the run ends before its clients attack; empty if they do. More rounds may be added later."""
+    first, rounds = config.attack.from_round, len(schedule.planned_intervals(config))
+    if not config.attack.on or first <= rounds:
+        return ""
+    return (
+        f"attack.from_round is {first} and this run has {counted(rounds, 'round')}, so that no client attacks. Lower "
+        "it, or raise schedule.rounds"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -227,13 +227,10 @@ def _columns(
     tested = {client: test for client, (test, *_) in found.items() if test.samples}
     of_trainable = {client: test for client, test in tested.items() if client in population}
     of_unseen = [test for client, test in tested.items() if client not in population]
-    attackers = uncounted(config, population)
-    counted = {client: test for client, test in of_trainable.items() if client not in attackers}
-    validations = [
-        held_out
-        for client, (_, held_out, *_) in found.items()
-        if held_out.samples and client in population and client not in attackers
-    ]
+    left_out = uncounted(config, population.trainable)
+    counted = _without(left_out, of_trainable)
+    held_out = {client: sums[1] for client, sums in found.items() if sums[1].samples and client in population}
+    validations = _without(left_out, held_out).values()
     judged = judging(config, federation)
     objective, names = judged.objective, [*judged.columns, *(["auc"] if auc else [])]
     _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
@@ -252,7 +249,7 @@ def _columns(
     if objective.accurate:
         columns |= _spread(counted)
     if each:
-        columns[EACH_CLIENT] = _each(of_trainable)
+        columns[EACH_CLIENT] = _each(counted)
     if config.evaluation.fine_tune:
         tuned = {client: found[client][2] for client in of_trainable}
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
@@ -265,6 +262,11 @@ def _columns(
         if each:
             columns[TUNED + EACH_CLIENT] = _each(tuned)
     return columns
+
+
+def _without(left_out: Collection[int], tests: dict[int, EvaluationSums]) -> dict[int, EvaluationSums]:
+    """The clients that a mean is over: without those that are left out, unless no other was judged."""
+    return {client: test for client, test in tests.items() if client not in left_out} or tests
 
 
 def _each(tests: dict[int, EvaluationSums]) -> str:

@@ -28,7 +28,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STATE = re.compile(r"(\d{8})-([0-9a-f]{16})\.json")
 _PART = re.compile(r"(?!\.)[^/\\\x00-\x1f\x7f]{1,255}")
 _DEPTH = 8
-ALLOWED = f"at most {MAX_FILES:,} files, at most {_DEPTH} names deep, none with a backslash or a line end in its name"
+ALLOWED = (
+    f"at most {MAX_FILES:,} files, at most {_DEPTH} names deep, no name with a backslash or a control character, none "
+    "that begins with a dot or is longer than 255 characters"
+)
 """The files that a state may hold, in words."""
 
 

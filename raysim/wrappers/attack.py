@@ -38,9 +38,7 @@ def _malicious(attack: Attack, seed: int, clients: int) -> frozenset[int]:
     return frozenset(draws.permutation(clients)[:count].tolist())
 
 
-def check_attack(
-    attack: Attack, federation: Federation, seed: int, clients: int, *, steps: Sequence[int], rounds: int
-) -> None:
+def check_attack(attack: Attack, federation: Federation, seed: int, clients: int, steps: Sequence[int]) -> None:
     """ConfigError for an attack that these data, or the planned server steps, do not allow.
 
     Args:
@@ -49,17 +47,11 @@ def check_attack(
         seed: the run's.
         clients: number of clients that take part.
         steps: numbers of updates that server steps are planned to take, ascending.
-        rounds: planned number of rounds.
     """
     unknown = [client for client in attack.malicious if client >= clients]
     if unknown:
         raise ConfigError(
             f"attack.malicious: {unknown[0]} is no client that takes part. Allowed: numbers from 0 to {clients - 1}."
-        )
-    if attack.on and attack.from_round > rounds:
-        raise ConfigError(
-            f"attack.from_round: {attack.from_round} is after the last round of {rounds}, so that nothing would be "
-            "attacked. Lower it, or raise schedule.rounds."
         )
     attacker = attacker_of(attack)
     attacker.check(federation)

@@ -48,27 +48,33 @@ def byzantine_updates(defense: Defense, updates: int) -> int:
 
 
 def check_defense(defense: Defense, steps: Sequence[int]) -> None:
-    """ConfigError if the rule does not hold for a planned server step of one of these numbers of updates."""
-    for updates in steps if defense.on else ():
-        rule_of(defense).check(defense, updates)
-        _check_tolerated(defense, updates)
+    """ConfigError if the rule does not hold for a planned server step of one of these numbers of updates, ascending."""
+    if defense.on:
+        for updates in steps:
+            rule_of(defense).check(defense, updates)
+        _check_largest(defense, steps[-1])
 
 
-def _check_tolerated(defense: Defense, updates: int) -> None:
-    """ConfigError for a rule that is the mean of a step of this many updates, and so no defense."""
+def _check_largest(defense: Defense, updates: int) -> None:
+    """ConfigError for a rule that is the mean of even the largest step, and so no defense.
+
+    With late joiners, say, smaller steps may be means.
+    """
     is_mean = defense.rule in ("trimmed-mean", "multi-krum") or defense.before == "mixing"
     if is_mean and defense.byzantine and not byzantine_updates(defense, updates):
         least = math.ceil(1000 / updates) / 1000
-        advice = "Let" if least >= 0.5 else f"Set it to {least:g} or more (0: on purpose), or let"
+        possible = least < 0.5 and not (defense.rule == "multi-krum" and updates <= 4)  # which needs n > 2f + 2
+        advice = f"Set it to {least:g} or more (0: on purpose), or let" if possible else "Let"
         raise ConfigError(
             f"defense.byzantine: {defense.byzantine:g} of the {counted(updates, 'update')} of a server step, rounded "
             f"down, is none, so that the rule is the mean and no defense. {advice} more clients take part."
         )
     buckets = -(-updates // defense.bucket_size)
-    if defense.before == "bucketing" and updates > 2 and buckets < 3:
+    whole = defense.before == "bucketing" and defense.rule in ("median", "trimmed-mean")
+    if whole and updates > 2 and buckets < 3:
         raise ConfigError(
             f"defense.bucket_size: {defense.bucket_size} makes {counted(buckets, 'bucket')} of "
-            f"{counted(updates, 'update')} of a server step, of which every rule takes the mean. Allowed: at most "
+            f"{counted(updates, 'update')} of a server step, of which {defense.rule} takes the mean. Allowed: at most "
             f"{(updates - 1) // 2}, for three buckets."
         )
 

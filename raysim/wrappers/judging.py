@@ -16,7 +16,6 @@ from raysim.wrappers.attacks._attacker import Attacker
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from raysim.schedule import Population
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,19 @@ def measures_auc(config: RunConfig, federation: Federation) -> bool:
     return two and objective_of(federation).kind == "classification"
 
 
-def uncounted(config: RunConfig, population: Population) -> frozenset[int]:
+def uncounted(config: RunConfig, clients: int) -> frozenset[int]:
     """Malicious clients that are in no mean over clients, as each has a model of its own.
 
     That model is trained on flipped labels, say, and concerns no other client: an attack is measured by what becomes of
-    the others. All clients count where there are no others.
+    the others.
+
+    Args:
+        config: the run's.
+        clients: how many take part.
     """
     if not (config.attack.on and own_models(config)):
         return frozenset()
-    found = malicious(config.attack, config.seed, population.trainable)
-    return found if any(client not in found for client in population.members()) else frozenset()
+    return malicious(config.attack, config.seed, clients)
 
 
 def further_columns(config: RunConfig) -> tuple[str, ...]:

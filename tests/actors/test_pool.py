@@ -173,7 +173,9 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 def test_a_job_that_found_no_memory_is_done_again_by_a_new_actor(pool: RayPool, tmp_path: Path) -> None:
     before = set(processes(pool))
-    done = list(pool.run(jobs(tmp_path / "log", 5, hungry=1), print))
+    notes: list[str] = []
+    done = list(pool.run(jobs(tmp_path / "log", 5, hungry=1), notes.append))
+    assert any("had no memory left (this machine has no main memory" in note for note in notes)
     assert sorted(d.index for d in done) == list(range(5))
     assert {d.index: d.sends for d in done}[0] == 2 and set(processes(pool)) != before
     with pytest.raises(RaysimError, match=f"died {ATTEMPTS} times, .*this machine has no main memory left"):
@@ -263,7 +265,7 @@ class SleepyStarter(LightStarter):
 def test_an_actor_that_freezes_in_its_start_is_replaced(
     ray_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("raysim.actors.pool.STARTING", 0.5)
+    monkeypatch.setattr("raysim.actors.pool.LEAST", 0.5)
     config, notes = with_engine(task_deadline=0.5), list[str]()
     data: Any = SimpleNamespace(clients=2)
     found = RayPool(config, data, Placement(1, 0.0, 0.0), starter=SleepyStarter(config.engine))

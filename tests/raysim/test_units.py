@@ -49,6 +49,7 @@ def test_no_other_module_counts_bytes_in_a_way_of_its_own() -> None:
         ("seconds", [12.34, 0.004, 0.0], "x (s)", "4.115 ± 7.123"),
         ("seconds", [0.1, 0.0], "x (s)", "0.1 ± 0.1"),
         ("seconds", [3e-9], "x (s)", "3e-09"),
+        ("seconds", [1234567.0, 1e-9], "x (s)", "617283.500 ± 872970.698"),
         ("seconds", [], "x (s)", ""),
         ("count", [8.0, 8.0, 8.0], "x", "8"),
         ("plain", [], "x", ""),

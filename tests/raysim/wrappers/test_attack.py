@@ -230,7 +230,6 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
         ),
         ({"attack__kind": "alie", "schedule__sampling_rate": 0.2}, "alie .* here a step takes one update. Raise"),
         ({"attack__kind": "label-flip", "attack__strength": 2.0}, "attack.strength: 2.0 has no effect"),
-        ({"attack__kind": "sign-flip", "attack__from_round": 9}, r"from_round: 9 is after the last round of 2,"),
         ({"attack__kind": "ipm", "attack__malicious": (5,)}, "5 is no client that takes part. Allowed: .* 0 to 4"),
         (BACKDOOR | {"attack.target_label": 10}, "attack.target_label: 10 is no class of .*Allowed: 0 to 9"),
         (BACKDOOR | {"attack.patch": 8}, "attack.patch: 8 pixels would cover .*Allowed: 1 to 7"),
@@ -242,21 +241,39 @@ def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
         run(small_run(tmp_path, BASE, **options))
 
 
+def test_an_attack_after_the_last_round_is_told(tmp_path: Path) -> None:
+    """It is no error: more rounds may be added when the run is resumed."""
+    config = small_run(tmp_path / "run", BASE, attack__kind="sign-flip", attack__from_round=3)
+    with pytest.warns(
+        UserWarning, match=r"from_round is 3 and this run has 2 rounds, so that no client attacks\. Lower"
+    ):
+        run(config)
+
+
 def test_own_models_of_malicious_clients_count_in_no_mean(tmp_path: Path) -> None:
     """Where nothing is sent, an attack harms nobody but who trains on flipped labels."""
     options = {"method__name": "local", "evaluation__each_client": True}
-    found = run(
-        small_run(tmp_path / "run", BASE, attack__kind="label-flip", attack__malicious=(0, 2), **options)
-    ).rounds
-    plain = run(small_run(tmp_path / "plain", BASE, **options)).rounds
-    for own, clean, mean in zip(found[EACH_CLIENT], plain[EACH_CLIENT], found["client_accuracy_mean"], strict=True):
-        flipped, honest = ({one[0]: float(one[2:]) for one in text.split()} for text in (own, clean))
-        assert {client for client in flipped if flipped[client] != honest[client]} == {"0", "2"}
-        assert mean == pytest.approx(sum(flipped[client] for client in "134") / 3, abs=1e-5)
-    np.testing.assert_allclose(found["accuracy"], found["client_accuracy_mean"])
-    assert (found["attack_success"] < 0.5).all()
-    alone = small_run(tmp_path / "all", BASE, attack__kind="label-flip", attack__malicious=(0, 1, 2, 3, 4), **options)
-    assert run(alone).rounds["accuracy"].notna().all()  # all count where there are no others
+    attack = {"attack__kind": "label-flip", "attack__malicious": (0, 2)}
+    found, plain = (
+        run(small_run(tmp_path / name, BASE, **options | given)) for name, given in (("run", attack), ("plain", {}))
+    )
+    for own, clean, mean in zip(
+        found.rounds[EACH_CLIENT], plain.rounds[EACH_CLIENT], found.rounds["client_accuracy_mean"], strict=True
+    ):
+        known, honest = ({one[0]: float(one[2:]) for one in text.split()} for text in (own, clean))
+        assert known == {client: honest[client] for client in "134"}
+        assert mean == pytest.approx(sum(known.values()) / 3, abs=1e-5)
+    np.testing.assert_allclose(found.rounds["accuracy"], found.rounds["client_accuracy_mean"])
+    assert (found.rounds["attack_success"] < 0.5).all()
+    assert found.clients.groupby("client")["accuracy"].count().tolist() == [2] * 5  # theirs are told as well
+
+
+@pytest.mark.parametrize("options", [{"evaluation__client_limit": 1}, {"attack__malicious": (0, 1, 2, 3, 4)}])
+def test_own_models_of_malicious_clients_count_where_no_other_is_judged(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    given = {"method__name": "local", "attack__kind": "label-flip", "attack__malicious": (0,)} | options
+    assert run(small_run(tmp_path / "run", BASE, **given)).rounds["accuracy"].notna().all()
 
 
 def test_own_arrays_are_refused(tmp_path: Path) -> None:

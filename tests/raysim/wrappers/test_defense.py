@@ -144,19 +144,24 @@ def test_krum_outside_its_condition_is_refused(tmp_path: Path, options: dict[str
 
 
 @pytest.mark.parametrize(
-    ("options", "updates", "reason"),
+    ("options", "steps", "reason"),
     [
-        ({"rule": "trimmed-mean"}, 4, r"0\.2 of the 4 updates .* is none, .* Set it to 0\.25 or more"),
-        ({"rule": "multi-krum", "byzantine": 0.3}, 3, r"Set it to 0\.334 or more"),
-        ({"rule": "median", "before": "mixing"}, 4, "is the mean and no defense"),
-        ({"rule": "trimmed-mean"}, 2, r"no defense\. Let more clients take part\."),
-        ({"rule": "median", "before": "bucketing"}, 4, r"makes 2 buckets of 4 updates .* at most 1, for three buckets"),
-        ({"rule": "geometric-median", "before": "bucketing", "bucket_size": 9}, 9, "makes 1 bucket of 9 .* at most 4"),
+        ({"rule": "trimmed-mean"}, [4], r"0\.2 of the 4 updates .* is none, .* Set it to 0\.25 or more"),
+        ({"rule": "trimmed-mean", "byzantine": 0.1}, [3, 5, 8], r"0\.1 of the 8 updates .* Set it to 0\.125 or more"),
+        ({"rule": "multi-krum"}, [4], r"no defense\. Let more clients take part\."),
+        ({"rule": "median", "before": "mixing"}, [3], r"Set it to 0\.334 or more"),
+        ({"rule": "trimmed-mean"}, [2], r"no defense\. Let more clients take part\."),
+        ({"rule": "median", "before": "bucketing"}, [4], r"2 buckets of 4 updates .* median .* at most 1, for three"),
     ],
 )
-def test_a_rule_that_would_be_the_mean_is_refused(options: dict[str, Any], updates: int, reason: str) -> None:
+def test_a_rule_that_would_be_the_mean_is_refused(options: dict[str, Any], steps: list[int], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        check_defense(Defense(**options), [updates])
-    check_defense(Defense(**{**options, "byzantine": 0.34, "bucket_size": 1}), [updates + 2])
-    if options["rule"] != "geometric-median":
-        check_defense(Defense(**{**options, "byzantine": 0.0, "bucket_size": 1}), [updates])
+        check_defense(Defense(**options), steps)
+    check_defense(Defense(**{"byzantine": 0.2, **options}), [*steps, 10])  # as later, when more have joined
+    if options.get("before") != "bucketing":
+        check_defense(Defense(**{**options, "byzantine": 0.0}), steps)
+
+
+def test_rules_that_are_no_mean_of_two_buckets_are_not_refused() -> None:
+    for rule in ("geometric-median", "centered-clipping"):
+        check_defense(Defense(rule=rule, before="bucketing", bucket_size=9), [9])
