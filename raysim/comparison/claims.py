@@ -2,7 +2,8 @@
 
 The paper's difference is that of its two printed numbers. It is *confirmed* where the 95 % interval of the difference
 over equal seeds lies on the paper's side of zero, and *refuted at this size* where it does not and leaves the paper's
-difference out. Otherwise the measured seeds cannot tell, and the table says how many would find the paper's difference.
+difference out. Otherwise, and with fewer than three seeds, the measured seeds cannot tell, and the table says how many
+would find the paper's difference.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from raysim.comparison.paired_tests import MOST_SEEDS, POWER, seeds_needed
 from raysim.comparison.table import Entry, Head, Table
 from raysim.units import deviation
 
+LEAST_SEEDS = 3
+"""Two differences that are alike by chance have an interval as narrow as any."""
 NUMBER = re.compile(r"[-+−]?(\d+(\.\d*)?|\.\d+)([eE][-+−]?\d+)?")
 ABOUT = (
     "*confirmed*: the interval lies on the paper's side of zero, *but smaller (larger) here* if it leaves the paper's "
@@ -62,6 +65,8 @@ def verdict(claimed: float, here: Difference, spread: float | None, resampled: f
         return "not told: not all values are finite"
     if here.low is None or here.high is None or spread is None:
         return "not told by one seed"
+    if here.seeds < LEAST_SEEDS:
+        return "not told by two seeds"
     low, high = sorted((here.low, here.high) if claimed >= 0 else (-here.low, -here.high))
     size = abs(claimed)
     if high < 0:

@@ -38,6 +38,7 @@ def test_what_cannot_be_told_says_how_many_seeds_could() -> None:
     assert claims.verdict(0.001, Difference(0.0, -1.0, 1.0, 5), 1.0) == "not told: > 10,000 seeds would"
     assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 12), 1.0) == "not told, though 10 seeds would find it"
     assert claims.verdict(1.0, Difference(0.5, None, None, 1), None) == "not told by one seed"
+    assert claims.verdict(1.0, Difference(-0.5, -0.6, -0.4, 2), 0.01) == "not told by two seeds"
     assert claims.verdict(0.5, Difference(0.5, -0.5, 1.5, 5), 1.0, 0.1) == "not told: it takes more samples"
 
 

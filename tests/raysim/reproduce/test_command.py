@@ -20,7 +20,7 @@ TINY: dict[str, Any] = {
         "FedProx": {"method.name": "fedprox", "paper": {"accuracy": 99}},
     },
     "compare": [{"rows": ["FedProx"], "against": "FedAvg", "measure": "accuracy"}],
-    "seeds": [0, 1],
+    "seeds": [0, 1, 2],
     "measures": {"accuracy": "last round"},
     "reproduces": {"table": "Table 9", "small": {}, "paper": {"base": {"schedule.rounds": 3}}},
 }
