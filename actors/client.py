@@ -29,7 +29,7 @@ class Client:
     """Serves client tasks of any client, one at a time.
 
     It starts in two steps, because importing torch takes seconds and can be done beside loading the data: the
-    constructor needs no data, and :meth:`prepare` must be the first call.
+    constructor needs no data, and :meth:`prepare` must be called before :meth:`run`.
 
     Args:
         threads: torch and BLAS threads of a client task.
@@ -107,7 +107,7 @@ ClientActor = ray.remote(Client)
 
 
 class Starter:
-    """Starts client actors; the first call of each must be ``prepare``.
+    """Starts client actors, which are to be prepared before they get a task.
 
     Args:
         libraries: what each imports beside torch before that.

@@ -130,13 +130,11 @@ def run_on_ray(  # noqa: PLR0913 - as execute, which calls it
         return Outcome("failed", f"{gone}. {_kept(folder)}") if gone else outcome
     except BaseException as error:
         gone = watch.what_is_gone()
-        if not gone and (folder / "rounds.csv").exists():  # the observer's, or Ctrl-C: whole rounds are to be saved
+        if gone and isinstance(error, Exception):  # as Ray's calls raise in one way or another when a part is gone
+            return Outcome("failed", f"{gone}. {_kept(folder)}")
+        if not gone and (folder / "rounds.csv").exists():  # the observer's error, or Ctrl-C: whole rounds are saved
             stop.set()
             wait([future], SAVING)
-        elif gone and isinstance(
-            error, Exception
-        ):  # as Ray's calls raise in one way or another when a part of it is gone
-            return Outcome("failed", f"{gone}. {_kept(folder)}")
         raise
     finally:
         dropped.set()

@@ -1,4 +1,4 @@
-"""The thread that talks to Ray: which deaths of the driver it outlives, and how often it asks a head."""
+"""The thread that talks to Ray: what it asks of the driver, whose deaths it outlives, and how often it asks a head."""
 
 from __future__ import annotations
 
@@ -15,17 +15,45 @@ from raysim.actors.following import PROBE, RESTARTS, follow
 from raysim.config.run_config import default_config
 
 
-class Given:
-    """In the place of a driver: every call gives its name."""
+class Recorded:
+    """In the place of a driver: the names of what is called, in order; every call gives its name.
 
-    def options(self, **_: Any) -> Given:
+    Args:
+        error: raised by the call of ``run``.
+    """
+
+    def __init__(self, error: type[Exception] | None = None) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self._error = error
+
+    def options(self, **_: Any) -> Recorded:
         return self
 
-    def remote(self, *_: Any) -> Given:
+    def remote(self, *_: Any) -> Recorded:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        return SimpleNamespace(remote=lambda *_: name)
+        def called(*arguments: Any) -> str:
+            self.calls.append((name, arguments))
+            if name == "run" and self._error is not None:
+                raise self._error
+            return name
+
+        return SimpleNamespace(remote=called)
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_client_actors_begin_before_the_config_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network or data that were given take seconds to read."""
+    driver: Any = Recorded(InterruptedError)
+    monkeypatch.setattr("raysim.actors.driver.DriverActor", driver)
+    monkeypatch.setattr(ray, "kill", lambda _: None)
+    watch: Any = SimpleNamespace(own=object(), driver_starts=lambda: None)
+    observer = SimpleNamespace(heard=frozenset(), preparing=lambda *_: None)
+    config = default_config("fedavg")
+    with pytest.raises(InterruptedError):
+        follow(config, tmp_path, observer, lambda: False, lambda: False, watch)
+    assert driver.calls == [("begin", ()), ("run", (config,))]
 
 
 @pytest.mark.usefixtures("ray_session")
@@ -36,7 +64,7 @@ def test_a_driver_that_the_memory_monitor_killed_is_started_again(
         raise OutOfMemoryError("Task was killed due to the node running low on memory.\nTop 10 memory users:\n1 ...")
 
     faults: list[str] = []
-    monkeypatch.setattr("raysim.actors.driver.DriverActor", Given())
+    monkeypatch.setattr("raysim.actors.driver.DriverActor", Recorded())
     monkeypatch.setattr(ray, "kill", lambda _: None)
     monkeypatch.setattr(ray, "wait", wait)
     watch: Any = SimpleNamespace(own=object(), driver_starts=lambda: None)

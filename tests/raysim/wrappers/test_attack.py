@@ -251,7 +251,7 @@ def test_an_attack_after_the_last_round_is_told(tmp_path: Path) -> None:
 
 
 def test_own_models_of_malicious_clients_count_in_no_mean(tmp_path: Path) -> None:
-    """Where nothing is sent, an attack harms nobody but who trains on flipped labels."""
+    """Where nothing is sent, an attack harms only the models of clients that train on flipped labels."""
     options = {"method__name": "local", "evaluation__each_client": True}
     attack = {"attack__kind": "label-flip", "attack__malicious": (0, 2)}
     found, plain = (
