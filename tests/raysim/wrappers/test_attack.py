@@ -268,6 +268,16 @@ def test_own_models_of_malicious_clients_count_in_no_mean(tmp_path: Path) -> Non
     assert found.clients.groupby("client")["accuracy"].count().tolist() == [2] * 5  # theirs are told as well
 
 
+def test_validation_by_own_models_of_malicious_clients_does_not_count(tmp_path: Path) -> None:
+    """What they train on then makes no difference."""
+    own = {"method__name": "local", "workload__validation_share": 0.4, "attack__malicious": (0, 2)}
+    flips, marks = (
+        run(small_run(tmp_path / kind, BASE, attack__kind=kind, **own)).rounds for kind in ("label-flip", "backdoor")
+    )
+    assert flips["validation_accuracy"].notna().all()
+    assert flips["validation_accuracy"].tolist() == marks["validation_accuracy"].tolist()
+
+
 @pytest.mark.parametrize("options", [{"evaluation__client_limit": 1}, {"attack__malicious": (0, 1, 2, 3, 4)}])
 def test_own_models_of_malicious_clients_count_where_no_other_is_judged(
     tmp_path: Path, options: dict[str, Any]
