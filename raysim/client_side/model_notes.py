@@ -1,4 +1,4 @@
-"""A check of a model and notes about it before the first round, found by showing it two samples."""
+"""Checks of a model and notes about it before the first round, found by showing it two samples."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 from raysim import seeds
 from raysim.config import registry
-from raysim.errors import reason_of
+from raysim.errors import ConfigError, reason_of
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.models.model_options import ModelOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
     from raysim.client_side.worker import Worker
+    from raysim.workloads.federated_data import Batch
 
 
 def check_outputs(worker: Worker) -> None:
@@ -49,6 +54,58 @@ def check_outputs(worker: Worker) -> None:
         except WorkloadError as error:
             raise WorkloadError(f"model {name}: {error}") from error
     model.reset()
+
+
+def check_gradients_of_samples(worker: Worker) -> None:
+    """Check that torch can compute the gradient of each sample, where ``privacy.kind dp-sgd`` needs it.
+
+    Raises:
+        ConfigError: it cannot, as the model or the loss does what ``torch.func.vmap`` does not follow.
+    """
+    config = worker.config
+    if config.privacy.kind != "dp-sgd" or config.engine.gpus_per_client:
+        return
+    import torch
+
+    from raysim.training.private_gradient import of_each_sample
+    from raysim.workloads.models.classifier import has_batch_norm
+
+    try:
+        batch = next(iter(worker.data(0).train.batches(2)))
+    except Exception:  # of the client's data, which raise it again where the client can be named
+        return
+    model = worker.model(0)
+    module = model.module.train()
+    if has_batch_norm(module) or not isinstance(batch.x, torch.Tensor):  # refused, or frozen by the training itself
+        return
+    trained = {name: each.detach() for name, each in module.named_parameters() if each.requires_grad}
+
+    def loss(called: Callable[[torch.Tensor], torch.Tensor], of: Batch) -> torch.Tensor:
+        return worker.objective.mean_loss(called(of.x), of.y)
+
+    with seeds.kept_streams():
+        try:
+            of_each_sample(module, loss)(trained, batch.x, batch.y)
+        except Exception as error:
+            if _fails(lambda: loss(module, batch)):  # without vmap too: raised again where the client can be named
+                return
+            name = getattr(config.model, "class_name", "") or registry.public_name("model", config.model)
+            reason = " ".join(reason_of(error).split()).split(". ")[0]
+            raise ConfigError(
+                "privacy.kind: dp-sgd computes the gradient of every sample with torch.func.vmap, which does not "
+                f"follow model {name} or its loss: {reason}. Leave out what looks at single values (.item(), an if on "
+                "a tensor) and what writes into buffers, or set privacy.kind to central or local."
+            ) from error
+        finally:
+            model.reset()
+
+
+def _fails(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except Exception:
+        return True
+    return False
 
 
 def decays_untrained(worker: Worker) -> str:

@@ -9,7 +9,12 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
 from raysim.client_side.device import device_of
-from raysim.client_side.model_notes import check_outputs, decays_untrained, outputs_probabilities
+from raysim.client_side.model_notes import (
+    check_gradients_of_samples,
+    check_outputs,
+    decays_untrained,
+    outputs_probabilities,
+)
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
 from raysim.driver.federation_checks import (
@@ -109,6 +114,7 @@ def _rounds(config: RunConfig, pool: Pool, notes: RunNotes, stopping: Callable[[
     worker = Worker(config, pool.federation)
     worker.built(0)  # what is wrong with a model is said before anything is timed on it
     check_outputs(worker)
+    check_gradients_of_samples(worker)
     resolved = precision_probe.resolve(config, pool, notes.folder.path, notes.observer.note)
     pool.recorder = Profile(notes.folder, Trace(notes.folder.path / "trace.json")) if config.engine.profile else OFF
     return Rounds(resolved, worker, pool, notes, stopping)

@@ -15,6 +15,9 @@ from raysim.workloads.federated_data import Batch, Samples
 
 VALUES = 2**24
 """Numbers that the gradients of samples computed at a time hold, 64 MiB."""
+GradientsAndLosses = Callable[
+    [dict[str, torch.Tensor], torch.Tensor, torch.Tensor], tuple[dict[str, torch.Tensor], torch.Tensor]
+]
 
 
 def poisson_sampling(samples: int, training: Training) -> tuple[int, int]:
@@ -38,6 +41,22 @@ def poisson_batches(samples: Samples, task: ClientTask, generator: torch.Generat
         drawn = torch.rand(count, generator=generator) < size / count
         rows = drawn.nonzero().flatten().to(whole.y.device)
         yield Batch(whole.x[rows], whole.y[rows])
+
+
+def of_each_sample(module: torch.nn.Module, loss: Loss) -> GradientsAndLosses:
+    """A function of a batch: each sample's gradients by some of the parameters [B, …], under their names, and loss [B].
+
+    Its arguments are the values of these parameters, the inputs [B, …] and the labels [B, …].
+    """
+
+    def of_sample(values: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        def called(inputs: torch.Tensor) -> torch.Tensor:
+            outputs: torch.Tensor = functional_call(module, values, (inputs,))
+            return outputs
+
+        return loss(called, Batch(x[None], y[None]))  # type: ignore[arg-type]  # it is only called
+
+    return vmap(grad_and_value(of_sample), in_dims=(None, 0, 0), randomness="different")
 
 
 class PrivateGradient:
@@ -69,15 +88,7 @@ class PrivateGradient:
         }
         self._values = {name: value.detach() for name, value in self._parameters.items()}
         self._rows = max(1, VALUES // max(1, sum(value.numel() for value in self._values.values())))
-
-        def of_sample(values: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-            def called(inputs: torch.Tensor) -> torch.Tensor:
-                outputs: torch.Tensor = functional_call(module, values, (inputs,))
-                return outputs
-
-            return loss(called, Batch(x[None], y[None]))  # type: ignore[arg-type]  # it is only called
-
-        self._each = vmap(grad_and_value(of_sample), in_dims=(None, 0, 0), randomness="different")
+        self._each = of_each_sample(module, loss)
 
     def backward(self, batch: Batch) -> torch.Tensor:
         """Add the noised gradient to that of the parameters; the mean loss of the batch, 0 of an empty one."""

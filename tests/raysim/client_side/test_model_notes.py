@@ -80,6 +80,54 @@ def test_a_model_that_does_not_fit_its_workload_is_refused_before_a_round(
     assert not getattr(found.value, "traceback", "") and not folder.exists()
 
 
+class Looks(Net):
+    """Its forward looks at a value."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x if x.sum() > 0 else -x)
+
+
+class Counts(Net):
+    """Its forward writes into a buffer."""
+
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            self.seen += x.sum(0)
+        return super().forward(x)
+
+
+def read_out(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """A loss that takes a number out of its tensor."""
+    loss = torch.nn.functional.cross_entropy(outputs, labels)
+    return loss * max(1.0, loss.item())
+
+
+@pytest.mark.parametrize(("model", "loss"), [(Looks, None), (Counts, None), (Net, read_out)])
+def test_private_training_of_a_model_that_vmap_does_not_follow_is_refused_before_a_round(
+    model: type[Net], loss: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    given = {**QUICK, "output": str(folder), "privacy": {"kind": "dp-sgd", "noise_multiplier": 1.0}, "loss": loss}
+    said = f"privacy.kind: dp-sgd .* does not follow model {model.__name__} or its loss: .* Leave out "
+    with pytest.raises(raysim.RaysimError, match=said):
+        raysim.run("fedavg", model=model, clients=three_clients(), **given)
+    assert not folder.exists()
+
+
+def test_looking_at_the_gradients_of_samples_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {**QUICK, "privacy": {"kind": "dp-sgd", "noise_multiplier": 1.0}}
+    looked = raysim.run("fedavg", model=Net, clients=three_clients(), **given, output=str(tmp_path / "looked"))
+    monkeypatch.setattr("raysim.driver.drive.check_gradients_of_samples", lambda worker: None)
+    blind = raysim.run("fedavg", model=Net, clients=three_clients(), **given, output=str(tmp_path / "blind"))
+    assert looked.summary["proof"] == blind.summary["proof"]
+
+
 def notes(folder: Path, method: Any, model: torch.nn.Module, decay: float) -> str:
     """All that a run tells."""
     watch, given = Watch(), {**QUICK, "output": str(folder / "run"), "weight_decay": decay}
