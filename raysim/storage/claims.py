@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from raysim.storage.untrusted_files import UnreadableFileError, check_types, rea
 
 SECONDS = 0.2
 """Between two looks at a claim of another process."""
+SILENCE = 5.0
+"""Seconds that a wait for another process may take without a word."""
 
 
 def claim_of(path: Path) -> Path:
@@ -50,13 +53,20 @@ def claimed(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Wait until no other process has the claim on ``path``, and hold it while the block runs."""
+    """Wait until no other process has the claim on ``path``, and hold it while the block runs.
+
+    Who waits for longer than ``SILENCE`` is told once for which process.
+    """
+    began, told = time.monotonic(), False
     while True:
         with claimed(path) as mine:
             if mine:
                 yield
                 return
         time.sleep(SECONDS)
+        if not told and time.monotonic() - began >= SILENCE:
+            told = True
+            print(f"waiting for {claimant(path)}, which is at work on {path}", file=sys.stderr)
 
 
 def claimant(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -49,8 +50,12 @@ def test_the_claim_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
         assert mine
 
 
-def test_who_wants_to_be_alone_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("silence", [0.0, 600.0])
+def test_who_wants_to_be_alone_waits_and_says_so_once(
+    silence: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(claims, "SECONDS", 0.01)
+    monkeypatch.setattr(claims, "SILENCE", silence)
     page, order = tmp_path / "page.md", list[str]()
 
     def second() -> None:
@@ -64,3 +69,6 @@ def test_who_wants_to_be_alone_waits(tmp_path: Path, monkeypatch: pytest.MonkeyP
         order.append("first")
     thread.join(20)
     assert order == ["first", "second"]
+    said = capsys.readouterr().err
+    assert said.count(f"waiting for process {os.getpid()} on") == (silence == 0)
+    assert silence or said.endswith(f"which is at work on {page}\n")
