@@ -45,12 +45,13 @@ def first_message(worker: Worker, server: Any) -> Message:
     return message
 
 
-def check_server(server: Any, first: Any, number: int, method: str) -> None:
+def check_server(server: Any, first: Any, number: int, method: str, lower: str = "training.learning_rate") -> None:
     """Check a new state of the server where it was made: a later round or a resumed run could not say what is wrong.
 
     Args:
         first: the state before the first round, whose dataclasses, shapes and types it must have.
         method: the method's class.
+        lower: options one of which is to be lowered where sums overflow.
 
     Raises:
         RaysimError: it does not fit, or holds nan or inf.
@@ -66,5 +67,5 @@ def check_server(server: Any, first: Any, number: int, method: str) -> None:
     if not pytree.finite(server):  # sums of finite updates may still overflow
         raise RaysimError(
             f"round {number}, stage aggregate: the server's new state holds NaN or infinite values, so the round is "
-            "dropped. Lower training.learning_rate"
+            f"dropped. Lower {lower}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,29 @@ from raysim.flat_model import FlatModel, as_tensor, finite
 from raysim.method import Message, Report, Update
 from raysim.storage import pytree
 
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+
 NUMBERS = "Allowed: int, float or a number of numpy's; float(…) makes one, and nan stands for none"
 
 
-def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str]) -> str:
+def what_to_lower(config: RunConfig) -> str:
+    """The options that make an update large, one of which is to be lowered where numbers overflow."""
+    options = ["training.learning_rate"]
+    if config.attack.strength not in (None, "paper"):
+        options.append("attack.strength")
+    if config.privacy.on:
+        options.append("privacy.clip")
+    return " or ".join(options)
+
+
+def unusable(
+    update: Any,
+    state: Any,
+    model: FlatModel,
+    judged: Collection[str],
+    lower: str = "training.learning_rate",
+) -> str:
     """Why what ``train`` returned cannot be used; empty if it can.
 
     Args:
@@ -24,6 +43,7 @@ def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str])
         state: what the client keeps from now on; None: nothing.
         model: as the task left it.
         judged: columns of the tables that the run's objective makes.
+        lower: the options of :func:`what_to_lower`.
     """
     if reason := no_update(update, model):
         return reason
@@ -38,7 +58,7 @@ def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str])
     where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
     return (
         f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
-        "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
+        f"nothing of it was aggregated. Lower {lower}, or look at this client's data"
     )
 
 

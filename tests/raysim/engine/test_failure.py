@@ -40,6 +40,20 @@ def test_nan_in_an_update_ends_the_run_and_none_of_it_is_aggregated(start: Start
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value encountered")
+@pytest.mark.parametrize(
+    ("large", "lower"),
+    [
+        (("--attack.kind=sign-flip", "--attack.strength=1e40"), "attack.strength"),
+        (("--privacy.kind=local", "--privacy.clip=1e30", "--privacy.noise_multiplier=1e20"), "privacy.clip"),
+    ],
+)
+def test_options_that_make_an_update_overflow_are_named(large: tuple[str, ...], lower: str, start: Start) -> None:
+    code, error = start("--method=fedavg", "--model=mlp", *large, "--output=run")
+    assert code == 1
+    assert f"Lower training.learning_rate or {lower}, or look at this client's data" in error
+
+
 def test_a_later_failure_keeps_the_rounds_before_it(start: Start, tmp_path: Path) -> None:
     code, error = start("--method=mine:Broken", "--rounds=3", "--output=run", "--engine.checkpoint_every=100")
     assert code == 1
