@@ -23,7 +23,7 @@ def recomputed(side: Side, request: argparse.Namespace) -> Iterator[Refusal]:
     """
     runs = SystemRandom().sample(side.runs, min(request.recompute, len(side.runs)))
     for run in runs:
-        config = placed(read_config(run.folder, request), 0, cpu=False)
+        config = placed(read_config(run.folder, request, one_of_several=True), 0, cpu=False)
         if config.engine.portable:
             portable.start_again()
         with tempfile.TemporaryDirectory(prefix="raysim-judge-") as place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shutil
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 
 import raysim
+from raysim.cli.foreign_folder import read_config
 from raysim.config.config_file import sealed
+from raysim.config.registry import public_name
 from raysim.crate.run_facts import RunFacts
 from raysim.errors import RaysimError, ResultsError
 from raysim.running.simulation import run
@@ -190,6 +193,21 @@ def test_no_code_of_a_foreign_folder_is_run_unless_it_is_allowed(
     assert "names code of its own: method 'their_method:Mine'" in capsys.readouterr().err
     assert main([str(folder), "--all", "--method", "their_method:Mine"]) == 0
     assert main([str(folder), "--rounds", "2", "--trust", str(folder)]) == 0
+
+
+def test_a_run_is_not_computed_with_another_class_than_it_had(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing would read the option, and the run would come out as it was."""
+    folder = run(small(tmp_path / "run", schedule__rounds=2)).folder
+    assert main([str(folder), "--all", "--method", "local"]) == 0
+    for other in ("scaffold", "mine:Scaffold"):
+        assert main([str(folder), "--all", "--method", other]) == 2
+        said = capsys.readouterr().err
+        assert f"--method {other}: the run in {folder} has method local" in said
+        assert f"python -m raysim.replay {folder} --set method.name={other}" in said
+    options = argparse.Namespace(method="mine:Scaffold", workload=None, model=None, trust=[])  # of another folder
+    assert public_name("method", read_config(folder, options, one_of_several=True).method) == "local"
 
 
 CLIENTS = {"engine__proof": "clients", "engine__checkpoint_every": 1, "engine__keep_checkpoints": 9}
