@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns
 from raysim.driver.summary import OF_THE_DATA, of_rounds, of_settings
+from raysim.storage.untrusted_files import UnreadableFileError, read_text
 from raysim.verification.verdict import Difference
 from raysim.workloads.files.parquet_files import read_parquet
 
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SUMMARY = "summary.json"
+BYTES = 2**26
+"""Largest table of who has which data that is read."""
 
 
 def summary_differences(
@@ -50,12 +56,32 @@ def data_differences(summary: Mapping[str, Any], again: Mapping[str, Any]) -> It
             yield Difference(SUMMARY, f"{summary.get(name)!r}, and {again.get(name)!r} computed again", item=name)
 
 
-def planned_rounds(settings: Mapping[str, Any]) -> int | None:
-    """How many rounds settings ask for; None for a method of a user's own, whose code alone could say."""
-    if ":" in str(settings.get("method.name", "")) and settings.get("schedule.intervals") != "fixed":
-        return None
-    epochs, interval = int(settings.get("schedule.epochs") or 0), int(settings.get("schedule.local_epochs") or 1)
-    return epochs // interval if epochs else int(settings.get("schedule.rounds") or 0)
+def partition_differences(folder: Path, again: Path) -> Iterator[Difference]:
+    """The first row of the tables of who has which data that is not that of a run that was computed again.
+
+    A column that only one of two versions of raysim writes is left out; so are tables that one folder does not have, as
+    the split of more than a thousand clients.
+    """
+    for name in ("partition.csv", "split.csv"):
+        try:
+            mine, other = (_rows(place / name) for place in (folder, again))
+        except FileNotFoundError:
+            continue
+        except (UnreadableFileError, csv.Error) as error:
+            yield Difference(name, f"it cannot be read: {error}")
+            continue
+        none: dict[str, str] = {}
+        columns_of_both = [column for column in next(iter(mine), none) if column in next(iter(other), none)]
+        for number, (row, expected) in enumerate(zip_longest(mine, other, fillvalue=none), start=2):
+            found = [column for column in columns_of_both if row.get(column) != expected.get(column)]
+            if found:
+                values = f"{row.get(found[0])!r}, and {expected.get(found[0])!r} computed again"
+                yield Difference(name, f"line {number}: {values}", item=found[0])
+                break
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(read_text(path, BYTES, own=True), newline="")))
 
 
 def agree(stored: object, value: object) -> bool:

@@ -29,7 +29,8 @@ from raysim.storage.state_digest import digest_of_digests
 from raysim.storage.table_marks import allow_cells_of
 from raysim.units import counted
 from raysim.verification.chain import is_chain, told
-from raysim.verification.derived_files import SUMMARY, planned_rounds, same, summary_differences
+from raysim.verification.derived_files import SUMMARY, same, summary_differences
+from raysim.verification.plan import end_differences, planned_rounds, setting_differences
 from raysim.verification.verdict import Difference, Verdict
 
 Texts = Mapping[str, str]
@@ -61,7 +62,7 @@ class FolderCheck:
         self.clients: dict[int, Mapping[int, str]] = {}
         """Digests of the clients' states in each checkpoint, by its round; known once all was checked."""
         self.planned: int | None = None
-        """How many rounds the settings ask for, where that fits the proof; known as the clients' states are."""
+        """How many rounds the settings ask for, as far as raysim's own code says; known as the clients' states are."""
 
     @classmethod
     def whole(cls, path: Path) -> FolderCheck:
@@ -145,18 +146,9 @@ class FolderCheck:
         except ConfigError as error:
             yield Difference(CONFIG_NAME, str(error))
             return
-        for name, value in self.settings.items():
-            if name in given and given[name] not in (value, "auto"):
-                yield Difference(CONFIG_NAME, f"{given[name]!r}, and {value!r} in the proof", item=name)
-            elif name not in given and " " not in name:  # "SHA-256 of devices.trace" is no setting
-                yield Difference(CONFIG_NAME, f"it is missing; {value!r} in the proof", item=name)
-        early = bool(self.settings.get("evaluation.patience")) or self.settings.get("evaluation.stop_at") is not None
-        done, planned = len(self.rounds), planned_rounds(given)
-        if not self.summary or planned in (None, done) or (early and done < planned):
-            self.planned = planned
-        else:
-            yield Difference(CONFIG_NAME, f"{counted(planned, 'round')} planned, and the run ended after {done}")
-        self.verdict.checked.append(counted(done, "round"))
+        yield from setting_differences(given, self.settings)
+        self.planned = planned_rounds(given)
+        self.verdict.checked.append(counted(len(self.rounds), "round"))
 
     def _origin(self) -> Iterator[Difference]:
         """origin.json of a replay, beside the origin in the proof."""
@@ -293,7 +285,11 @@ class FolderCheck:
         except ResultsError as error:
             yield Difference("rounds.csv", str(error))
             return
-        yield from summary_differences(self.summary, self.settings, frames["rounds"], self.planned)
+        done = len(self.rounds)
+        wrong = [*end_differences(self.settings, frames["rounds"], done, self.planned, self.taken)]
+        yield from wrong
+        planned = None if wrong else self.planned
+        yield from summary_differences(self.summary, self.settings, frames["rounds"], planned)
         for name, frame in frames.items():
             if not same(self.path / f"{name}.parquet", frame):
                 yield Difference(f"{name}.parquet", f"it does not hold what {name}.csv does")

@@ -20,18 +20,17 @@ from raysim.storage.origin import ORIGIN_NAME, kept_checkpoints
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_record import read_summary
 from raysim.units import counted
-from raysim.verification.derived_files import data_differences
+from raysim.verification.derived_files import data_differences, partition_differences
 from raysim.verification.differences import first_difference
 from raysim.verification.distances import round_distances
 from raysim.verification.folder_check import FolderCheck
+from raysim.verification.plan import DECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _COPIED = (PROOF_NAME, "rounds.csv", "clients.csv", "precision.json", "environment.json", ORIGIN_NAME)
 """Files that a run which goes on from a checkpoint reads."""
-_DECIDED = ("precision", "last_batch")
-"""Settings of training that may be left to the run (``auto``): a new computation takes what the run decided."""
 
 
 def spans(wanted: Iterable[int], kept: Sequence[int]) -> list[tuple[int, int]]:
@@ -86,6 +85,7 @@ def again(
             check.verdict.distances += round_distances(check, folder, range(start + 1, last + 1))
         if whole:
             check.verdict.differences += data_differences(check.summary, read_summary(folder))
+            check.verdict.differences += partition_differences(check.path, folder)
         if start == 0 and last > 1 and not whole:
             check.verdict.notes.append(f"no checkpoint before round {min(wanted)} is kept: computed from the start")
         shutil.rmtree(folder)
@@ -139,9 +139,10 @@ def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
 def with_decisions(check: FolderCheck, stored: RunConfig, config: RunConfig) -> RunConfig:
     """The config with what the run decided where its settings left that to it (``auto``), unless that is changed."""
     decided: dict[str, Any] = {}
-    for name in _DECIDED:
+    for path in DECIDED:
+        name = path.removeprefix("training.")
         if getattr(config.training, name) == getattr(stored.training, name):
-            decided[name] = check.settings[f"training.{name}"]
+            decided[name] = check.settings[path]
     of: Any = check.entries[0].content.get("of")
     engine, training = replace(config.engine, proof=of), replace(config.training, **decided)
     return with_sections(config, engine=engine, training=training)

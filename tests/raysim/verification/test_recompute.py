@@ -67,3 +67,27 @@ def test_an_option_beside_which_the_run_decides_is_no_slip(tmp_path: Path) -> No
         schedule__rounds=7,
     )
     assert len(run(longer, resume=folder).rounds) == 7
+
+
+def test_another_split_in_the_table_of_clients_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run(small(tmp_path / "run", schedule__rounds=2)).folder
+    table = folder / "partition.csv"
+    lines = table.read_text().splitlines()
+    place = lines[0].split(",").index("samples")
+    cells = lines[2].split(",")
+    own, cells[place] = cells[place], "99999"
+    table.write_text("\n".join([*lines[:2], ",".join(cells), *lines[3:]]) + "\n")
+    assert verify([str(folder)]) == 0  # no chain has it, the data has
+    assert verify([str(folder), "--all"]) == 1
+    assert f"partition.csv (samples): line 3: '99999', and {own!r} computed again" in capsys.readouterr().out
+    table.write_text("\n".join(lines[:-1]) + "\n")
+    assert verify([str(folder), "--all"]) == 1
+    assert "partition.csv (client): line 4: None, and '2' computed again" in capsys.readouterr().out
+    others = [",".join(line.split(",")[1:]) for line in lines]  # a version without the first column
+    table.write_text("\n".join(others) + "\n")
+    assert verify([str(folder), "--all"]) == 0
+    table.write_bytes(b"\xff")
+    assert verify([str(folder), "--all"]) == 1
+    assert "partition.csv: it cannot be read: it is not UTF-8 text (byte 0)" in capsys.readouterr().out
+    table.unlink()
+    assert verify([str(folder), "--all"]) == 0
