@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 ROUNDS = "schedule.rounds"
 NOISE = "noise multiplier found"
+TRACE_DIGEST = "SHA-256 of devices.trace"
+"""Name, among the settings that a checkpoint remembers, of the digest of a trace file's content."""
 MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
 """Settings that a run can be resumed with other values of, as ``raysim.running.open_run.prepare`` checks."""
 
@@ -224,7 +226,7 @@ def compared(config: RunConfig) -> dict[str, Any]:
     trace = Path(config.devices.trace)
     if trace.is_file():
         with open_regular(trace) as file:
-            found["SHA-256 of devices.trace"] = hashlib.file_digest(file, "sha256").hexdigest()
+            found[TRACE_DIGEST] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 
 

@@ -23,7 +23,7 @@ from raysim.errors import ConfigError
 from raysim.results.measures import Measure
 from raysim.search.halving import ROUNDS, Bracket
 from raysim.search.space import Axis
-from raysim.studies import failures
+from raysim.studies import failures, sources
 from raysim.studies.checks import check_cell
 from raysim.studies.choosing import check_judged
 from raysim.studies.places import cell_table
@@ -163,6 +163,7 @@ def _made(cells: Sequence[Cell], compute: Callable[[Sequence[Cell]], object], as
     """Whether all cells are there, or failed, after those that were missing have been computed."""
     for cell in cells:
         check_cell(cell)
+        sources.check(cell)
     missing = [cell for cell in cells if not _settled(cell)]
     for cell in missing:
         try:

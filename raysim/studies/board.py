@@ -83,7 +83,8 @@ class Board(LiveDisplay):
         elif end.kind in WORDS:
             accuracy = "" if math.isnan(line.news.accuracy) else f", accuracy {line.news.accuracy:.4f}"
             took = units.duration(time.monotonic() - line.begun)
-            self.says(f"{cell.name}: {WORDS[end.kind]}{accuracy}, {took}")
+            again = f" (begun again from round 1: {end.reason})" if end.reason else ""
+            self.says(f"{cell.name}: {WORDS[end.kind]}{accuracy}, {took}{again}")
 
     def _introduce(self, line: _Line) -> None:
         """Say once that a cell has begun, where there is no table."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysim.config.run_config import RunConfig, to_yaml
-from raysim.errors import RaysimError, reason_of
+from raysim.errors import RaysimError, ResultsError, reason_of
 from raysim.leaving import staying
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import claimed
 from raysim.storage.run_folder import is_run
-from raysim.studies import failures
+from raysim.studies import failures, sources
 
 if TYPE_CHECKING:
     from raysim.driver.outcome import Outcome
@@ -39,6 +39,7 @@ class End:
 
     kind: Literal["finished", "there", "elsewhere", "died", "failed", "stopped"]
     reason: str = ""
+    """Why it failed, or why one that is finished could not go on and was begun again; empty otherwise."""
 
 
 def runs_on_ray(cell: Cell) -> bool:
@@ -85,9 +86,11 @@ def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> En
 
     A run that ends with an error leaves the row of its failure instead, which a later success takes away.
     """
+    again = ""
     try:
         with staying():
-            status, reason = _run(cell, observer, stopping)
+            outcome, again = _run(cell, observer, stopping)
+        status, reason = outcome.status, "\n".join(filter(None, (outcome.message, outcome.traceback)))
     except RaysimError as error:
         status, reason = "failed", str(error)
     except Exception as error:
@@ -99,7 +102,7 @@ def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> En
         shutil.rmtree(folder_of(cell), ignore_errors=True)
         return End("failed", reason)
     _keep_row(cell)
-    return End("finished")
+    return End("finished", again)
 
 
 def keep_failure(cell: Cell, reason: str) -> None:
@@ -108,30 +111,28 @@ def keep_failure(cell: Cell, reason: str) -> None:
     failures.keep(cell, folder_of(cell), reason)
 
 
-def _run(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> tuple[str, str]:
-    """How the cell's run ended, and why."""
+def _run(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> tuple[Outcome, str]:
+    """The end of the cell's run; and why one that had begun was begun again, empty if it was not."""
     from raysim.running.open_run import prepare
+    from raysim.running.own_sources import changes_since
     from raysim.running.simulation import execute
 
-    config, folder = config_of(cell), folder_of(cell)
+    config, folder, again = config_of(cell), folder_of(cell), ""
     if is_run(folder):
         try:
             prepare(config, resume=folder)
+            if changes := changes_since(config, folder):  # rounds of two methods in one table
+                raise ResultsError(changes[0])
             outcome = execute(config, folder, observer, resumed=True, stopping=stopping, keep_ray=True)
             if outcome.resumable:
-                return _ended(outcome)
-            reason = outcome.message
+                return outcome, ""
+            again = outcome.message
         except RaysimError as error:  # of other settings, say
-            reason = str(error)
-        observer.note(f"{cell.name} cannot go on and starts again from round 1: {reason}")
+            again = str(error)
+        observer.note(f"{cell.name} cannot go on and starts again from round 1: {again}")
     shutil.rmtree(folder, ignore_errors=True)
     prepare(config)
-    outcome = execute(config, folder, observer, stopping=stopping, keep_ray=True)
-    return _ended(outcome)
-
-
-def _ended(outcome: Outcome) -> tuple[str, str]:
-    return outcome.status, "\n".join(filter(None, (outcome.message, outcome.traceback)))
+    return execute(config, folder, observer, stopping=stopping, keep_ray=True), again
 
 
 def _keep_row(cell: Cell) -> None:
@@ -152,6 +153,7 @@ def _keep_row(cell: Cell) -> None:
 
 
 def _keep_settings(cell: Cell) -> None:
-    """Write a cell's settings beside the place of its row, so that a later change of the study is noticed."""
+    """Write a cell's settings, and digests of what they name, beside its row, so that a later change is noticed."""
     cell.path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(cell.path.with_suffix(".yaml"), to_yaml(cell.config()).encode())
+    sources.keep(cell, folder_of(cell))

@@ -16,13 +16,13 @@ from raysim.config.answering import Answer
 from raysim.config.nearest import did_you_mean
 from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimError
 from raysim.storage.folder_files import printable
-from raysim.studies import failures
+from raysim.studies import failures, sources
 from raysim.studies.checks import check_cell, check_data, check_measures
 from raysim.studies.command import Command
 from raysim.studies.computing import compute, load_ahead
 from raysim.studies.study_file import Cell, Study, read
 from raysim.studies.tables import load_packages, place_of_table, unmeasured, values, write_table
-from raysim.units import mean
+from raysim.units import counted, mean
 
 FIRST = 60.0
 """Seconds after which a table is written before all cells are there."""
@@ -81,6 +81,14 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     cells = list(study.cells())
     for cell in cells:
         check_cell(cell)
+        if not request.table_only:
+            sources.check(cell)
+    if unknown := [cell.path for cell in cells if cell.path.exists() and not cell.path.with_suffix(".yaml").exists()]:
+        print(
+            f"note: nothing says with which settings {counted(len(unknown), 'cell')} of the table were made, as the "
+            f"file of settings beside the row is missing ({unknown[0].with_suffix('.yaml')} first)",
+            file=sys.stderr,
+        )
     missing = [cell for cell in cells if not cell.path.exists()]
     asked = _asked(request, study, missing)
     if not request.table_only and any(cell.config().engine.portable for cell in asked):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from raysim import portable, study
+from raysim.config.run_config import to_yaml
 from raysim.studies import cell_run, study_file
 from raysim.studies.cell_run import End
 from tests.raysim.small_study import HERE, keep
@@ -37,6 +38,20 @@ def test_finished_cells_are_skipped_and_the_table_is_their_mean(
     assert study.main([str(small), *HERE]) == 0
     assert made == []
     assert "6 of 6 cells are there" in capsys.readouterr().out
+
+
+def test_cells_whose_settings_are_not_known_are_told_of(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second, *_others = study_file.read(small).cells()
+    for cell in (first, second):
+        keep(cell, accuracy=[0.5])
+    assert study.main([str(small), *HERE, "--table-only"]) == 0
+    said = capsys.readouterr().err
+    assert "nothing says with which settings 2 cells of the table were made" in said
+    assert f"({first.path.with_suffix('.yaml')} first)" in said
+    for cell in (first, second):
+        cell.path.with_suffix(".yaml").write_text(to_yaml(cell.config()), encoding="utf-8")
+    assert study.main([str(small), *HERE, "--table-only"]) == 0
+    assert "nothing says" not in capsys.readouterr().err
 
 
 def test_a_study_of_portable_runs_sets_what_they_need_by_itself(small: Path) -> None:

@@ -1,0 +1,148 @@
+"""A user's own code and files that a cell was made with: a change is noticed before cells of two versions are mixed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raysim.engine.observer import Silent
+from raysim.errors import ConfigError
+from raysim.studies import cell_run, sources, study_file
+from raysim.studies.study_file import Cell
+from raysim.study import main
+
+METHOD = """
+from raysim.methods.fedavg import METHOD
+
+
+class Mine(METHOD):
+    pass
+"""
+TEXT = """
+title: Small
+results: results
+table: page.md
+base: {workload.limit: 200, workload.clients: 3, model.name: logistic, schedule.rounds: 4, engine.checkpoint_every: 1}
+rows: {Mine: {ROW}}
+seeds: SEEDS
+measures: {accuracy: last}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a method of a user's own, which can be imported."""
+    (tmp_path / "sourced_method.py").write_text(METHOD)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("sourced_method", None)
+
+
+def written(folder: Path, row: str, seeds: str = "[0]") -> Cell:
+    """The first cell of a study in the folder."""
+    path = folder / "study.yaml"
+    path.write_text(TEXT.replace("ROW", row).replace("SEEDS", seeds), encoding="utf-8")
+    return next(study_file.read(path, [folder]).cells())
+
+
+def edit(folder: Path, text: str) -> None:
+    """Write the method's file anew, as a program that starts later finds it."""
+    (folder / "sourced_method.py").write_text(text)
+    importlib.invalidate_caches()
+
+
+class Rounds(Silent):
+    """Counts the rounds that have ended."""
+
+    def __init__(self) -> None:
+        self.ended = 0
+
+    def round_finished(self, row: Mapping[str, Any]) -> None:
+        self.ended += 1
+
+
+def ended_after(rounds: int, cell: Cell) -> cell_run.End:
+    """The end of an attempt that is stopped after this number of rounds."""
+    watch = Rounds()
+    return cell_run.run_cell(cell, watch, lambda: watch.ended >= rounds)
+
+
+def test_a_cell_of_another_source_is_not_mixed_with_new_ones(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = written(folder, "method.name: 'sourced_method:Mine'")
+    words = ["study.yaml", "--workers", "1", "--trust", "."]
+    assert main(words) == 0
+    edit(folder, METHOD + "# another\n")
+    written(folder, "method.name: 'sourced_method:Mine'", "[0, 1]")
+    capsys.readouterr()
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "mine-seed0.csv was made with another content of sourced_method:Mine" in said
+    assert "remove " in said and "mine-seed0.sources" in said
+    assert main([*words, "--table-only"]) == 0
+    edit(folder, METHOD)  # taken back
+    assert main(words) == 0
+    edit(folder, METHOD + "# another\n")
+    for path in cell.path.parent.glob("*.sources"):
+        path.unlink()
+    assert main(words) == 0
+
+
+def test_an_interrupted_cell_does_not_go_on_with_another_source(folder: Path) -> None:
+    cell = written(folder, "method.name: 'sourced_method:Mine'")
+    assert ended_after(2, cell).kind == "stopped"
+    assert ended_after(99, cell) == cell_run.End("finished")
+    cell.path.unlink()
+    assert ended_after(2, cell).kind == "stopped"
+    edit(folder, METHOD + "# another\n")
+    end = ended_after(99, cell)
+    assert (end.kind, end.reason) == ("finished", "source of sourced_method:Mine: it was changed after the run")
+    sources.check(cell)  # all rounds are of the new one
+
+
+def test_an_edit_in_the_midst_of_a_run_counts_for_the_next(folder: Path) -> None:
+    cell = written(folder, "method.name: 'sourced_method:Mine'")
+
+    class Edits(Silent):
+        def round_finished(self, row: Mapping[str, Any]) -> None:
+            edit(folder, METHOD + "# another\n")
+
+    assert cell_run.run_cell(cell, Edits(), lambda: False).kind == "finished"
+    with pytest.raises(ConfigError, match="another content of sourced_method:Mine"):
+        sources.check(cell)
+
+
+def test_a_trace_that_was_changed_is_noticed(folder: Path) -> None:
+    trace = folder / "trace.csv"
+    trace.write_text("seconds_per_sample\n" + "0.01\n" * 3)
+    row = f"method.name: fedavg, devices.preset: trace, devices.trace: {trace}"
+    cell = written(folder, row)
+    assert ended_after(99, cell).kind == "finished"
+    sources.check(cell)
+    trace.write_text("seconds_per_sample\n" + "10\n" * 3)
+    with pytest.raises(ConfigError, match=rf"another content of devices.trace {trace}"):
+        sources.check(cell)
+
+
+def test_a_cell_of_raysims_own_methods_has_no_such_file(folder: Path) -> None:
+    cell = written(folder, "method.name: fedavg")
+    sources.place(cell).parent.mkdir()
+    sources.place(cell).write_text(json.dumps({"sourced_method:Mine": "0" * 64}))  # of a row of the same name before
+    assert ended_after(99, cell).kind == "finished"
+    assert not sources.place(cell).exists()
+    sources.check(cell)
+
+
+def test_a_failed_cell_has_the_source_too(folder: Path) -> None:
+    cell = written(folder, "method.name: 'sourced_method:Mine', model.name: mlp, training.learning_rate: 1.0e+30")
+    assert ended_after(99, cell).kind == "failed"
+    sources.check(cell)
+    edit(folder, METHOD + "# another\n")
+    with pytest.raises(ConfigError, match=r"failed\.csv was made with another content"):
+        sources.check(cell)
