@@ -10,7 +10,7 @@ from raysim.engine.checkpointing import TRACE_DIGEST, compared
 from raysim.errors import ConfigError
 from raysim.running.own_sources import own_sources, recorded
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.untrusted_files import check_types, read_json
+from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
 from raysim.studies import failures
 
 if TYPE_CHECKING:
@@ -38,8 +38,12 @@ def check(cell: Cell) -> None:
     made = next((path for path in (cell.path, failures.place(cell)) if path.exists()), None)
     if made is None or not place(cell).exists():
         return
-    before, now = read_json(place(cell)), _present(cell.config())
-    check_types(before, dict.fromkeys(now, str))
+    now = _present(cell.config())
+    try:
+        before = read_json(place(cell))
+        check_types(before, dict.fromkeys(now, str))
+    except UnreadableFileError as error:
+        raise ConfigError(f"{place(cell)}: {error}. Remove it, and {made}, to run the cell again") from error
     changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
     if changed:
         raise ConfigError(

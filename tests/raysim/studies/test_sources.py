@@ -139,6 +139,15 @@ def test_a_cell_of_raysims_own_methods_has_no_such_file(folder: Path) -> None:
     sources.check(cell)
 
 
+@pytest.mark.parametrize("content", ["[]", "no JSON", '{"sourced_method:Mine": 3}'])
+def test_a_file_that_is_none_is_told(folder: Path, content: str) -> None:
+    cell = written(folder, "method.name: 'sourced_method:Mine'")
+    assert ended_after(99, cell).kind == "finished"
+    sources.place(cell).write_text(content)
+    with pytest.raises(ConfigError, match=r"mine-seed0\.sources: .*Remove it"):
+        sources.check(cell)
+
+
 def test_a_failed_cell_has_the_source_too(folder: Path) -> None:
     cell = written(folder, "method.name: 'sourced_method:Mine', model.name: mlp, training.learning_rate: 1.0e+30")
     assert ended_after(99, cell).kind == "failed"
