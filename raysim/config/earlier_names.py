@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+
+from raysim.errors import ConfigError
 
 RENAMED: Mapping[str, str] = {
     "attack.target": "attack.target_label",
@@ -17,8 +19,23 @@ GONE = ("engine.vectorise",)
 
 def current(flat: Mapping[str, object]) -> dict[str, object]:
     """Settings by today's names, except those of a workload of one's own, which may call its options as it likes."""
-    ours = ":" not in str(flat.get("workload.name"))
-    found = {RENAMED.get(path, path) if ours else path: value for path, value in flat.items()}
+    return current_of([*flat.items()], "config")
+
+
+def current_of(given: Sequence[tuple[str, object]], source: str) -> dict[str, object]:
+    """The same of (path, value), as one ``source`` gives them.
+
+    Raises:
+        ConfigError: an option is there twice, by both of its names say.
+    """
+    ours, found = ":" not in str(dict(given).get("workload.name")), dict[str, object]()
+    for path, value in given:
+        name = RENAMED.get(path, path) if ours else path
+        if name in found:
+            raise ConfigError(
+                f"{source}: {name} is given twice, in two spellings, and only one would count. Leave one out."
+            )
+        found[name] = value
     for path in GONE:
         if found.get(path) in (False, "false"):
             del found[path]

@@ -237,20 +237,24 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, object]:
-    """Nested to flat: ``{"training": {"momentum": 0}}`` → ``{"training.momentum": 0}``; ``method: x`` is its name."""
+    """Nested to flat: ``{"training": {"momentum": 0}}`` → ``{"training.momentum": 0}``; ``method: x`` is its name.
+
+    Raises:
+        ConfigError: the data are no sections with options, or give one option twice, in two spellings.
+    """
     if not isinstance(data, Mapping):
         raise ConfigError(f"{source}: expected sections such as 'training:' with options below, not {data!r}.")
-    flat: dict[str, object] = {}
+    found: list[tuple[str, object]] = []
     for section, value in data.items():
         if section in registry.KINDS and isinstance(value, str):
-            flat[f"{section}.name"] = value
+            found.append((f"{section}.name", value))
         elif isinstance(value, Mapping) and value:
-            flat |= {f"{section}.{name}": entry for name, entry in value.items()}
+            found += [(f"{section}.{name}", entry) for name, entry in value.items()]
         elif section not in registry.KINDS and section not in SECTIONS:
-            flat[str(section)] = value
+            found.append((str(section), value))
         elif value is not None and value != {}:  # nothing below a section is fine
             raise ConfigError(f"{source}: {section} must be a section with options below it, not {value!r}.")
-    return earlier_names.current(flat)
+    return earlier_names.current_of(found, source)
 
 
 def differences(a: RunConfig, b: RunConfig) -> list[str]:

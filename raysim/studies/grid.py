@@ -51,7 +51,8 @@ def rows_of(
         chosen: the names of those options whose best value is chosen.
 
     Raises:
-        ConfigError: an option is known to no combination, or a value is not allowed or there twice.
+        ConfigError: an option is known to no combination or there in two spellings, or a value is not allowed or there
+            twice.
     """
     _check(grid, chosen)
     found, groups = dict[str, dict[str, Any]](), dict[str, tuple[str, str]]()
@@ -98,6 +99,8 @@ def _row(
         elif (option := _find(name, tables)) is None:
             lacking[name].add(", ".join(map(str, named.values())) or "this run")
         else:
+            if option.path in own:
+                raise _twice(option.path)
             own[option.path] = plain(option.convert(value))
             words[name] = f"{name.rpartition('.')[2]} {show(own[option.path])}"
             known.add(name)
@@ -119,6 +122,10 @@ def _find(name: str, tables: Sequence[Mapping[str, Option]]) -> Option | None:
     return None
 
 
+def _twice(path: str) -> ConfigError:
+    return ConfigError(f"{path} is there twice, in two spellings. Give all its values in one list.")
+
+
 def _kind(name: str) -> str | None:
     kind = name.removesuffix(".name")
     return kind if kind in registry.KINDS else None
@@ -133,6 +140,8 @@ def _check(grid: Mapping[str, Sequence[Any]], chosen: Collection[str]) -> None:
     if "seed" in grid:
         raise ConfigError("seed: a study has seeds, a list beside the grid.")
     for name, values in grid.items():
+        if name.endswith(".name") and _kind(name) in grid:
+            raise _twice(name)
         for place, value in enumerate(values):
             if value in values[:place]:
                 raise ConfigError(f"{name}: {show(value)} is there twice.")

@@ -174,6 +174,12 @@ def test_values_of_a_named_section_leave_with_its_name() -> None:
             "workload: test_clients must not exceed clients",
         ),
         ([1, 2], "expected sections"),
+        (
+            {"training": {"momentum": 0.5}, "training.momentum": 0},
+            r"config: training\.momentum is given twice, in two spellings, and only one would count\. Leave one out",
+        ),
+        ({"method": "fedavg", "method.name": "fedprox"}, r"config: method\.name is given twice"),
+        ({"engine": {"visit_deadline": 7.0, "task_deadline": 8.0}}, r"config: engine\.task_deadline is given twice"),
     ],
 )
 def test_plain_settings_are_strict(data: Any, wanted: str) -> None:

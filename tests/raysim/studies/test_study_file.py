@@ -101,6 +101,8 @@ def test_options_may_follow_the_seed(small: Path) -> None:
         ("model.name: mlp}", "model.name: mpl}", "columns: MLP: Unknown model 'mpl'"),
         ("schedule.rounds: 2", "schedule.rounds: two", "base: schedule.rounds: 'two' is not allowed"),
         ("schedule.rounds: 2", "schedule.rounds: 2\n  seed: 4", "base: a study has seeds"),
+        ("schedule.rounds: 2", "schedule.rounds: 2\n  schedule: {rounds: 3}", "base: schedule.rounds is given twice"),
+        ("{method.name: fedavg}", "{method: fedavg, method.name: fedprox}", "rows: FedAvg: method.name is given twice"),
         ("FedAvg: {method.name: fedavg}", "FedAvg: {method: 'no.such:Method'}", "names code of its own"),
         ("method.mu: 1.0", "shows: {acuracy: auc}", "rows: Strong prox: shows: no measure 'acuracy'. Did you mean"),
         ("method.mu: 1.0", "shows: {accuracy: aucc}", "rows: Strong prox: shows: accuracy: no measure 'aucc'"),
