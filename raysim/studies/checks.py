@@ -8,6 +8,7 @@ from raysim.columns import COLUMNS
 from raysim.config.config_file import read_config_file
 from raysim.config.run_config import build, settings, to_dict
 from raysim.errors import ConfigError, RaysimError
+from raysim.results.measures import Measure
 from raysim.studies import failures
 from raysim.studies.curves import AGAINST, without_costs
 from raysim.studies.study_file import Cell, Study
@@ -78,12 +79,13 @@ def check_measures(study: Study) -> None:
     if any(names is None for _, names in found):
         return
     columns = dict.fromkeys(name for _, names in found for name in names or ())
-    _check_gains(study)
+    asked = [*study.asked_for, *((f"rows: {row}: shows", measure) for (row, _), measure in study.shown.items())]
+    _check_gains(study, asked)
     _check_costs(study, found)
-    for measure in (*study.measures, *study.shown.values()):
+    for key, measure in asked:
         if measure.column not in columns:
             raise ConfigError(
-                f"{study.name}: measures: {measure.name}: no cell is sure to have the column {measure.column}. Those "
+                f"{study.name}: {key}: {measure.name}: no cell is sure to have the column {measure.column}. Those "
                 f"by the cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
                 "(evaluation.auc: true for auc, say)."
             )
@@ -105,12 +107,12 @@ def _check_costs(study: Study, found: Sequence[tuple[Cell, tuple[str, ...] | Non
             raise without_costs(study.path, wanted, cell.place, there)
 
 
-def _check_gains(study: Study) -> None:
-    wanted = [measure.name for measure in (*study.measures, *study.compared) if measure.how == "gain"]
+def _check_gains(study: Study, asked: Sequence[tuple[str, Measure]]) -> None:
+    wanted = [f"{key}: {measure.name}" for key, measure in asked if measure.how == "gain"]
     alone = {cell.column for cell in study.cells() if cell.is_local} if wanted else set()
     if wanted and (without := [column for column in study.columns if column not in alone]):
         place = f" in column {without[0]}" if without[0] else ""
         raise ConfigError(
-            f"{study.name}: measures: {wanted[0]}: a client's gain is over what it reaches alone, and no row{place} "
+            f"{study.name}: {wanted[0]}: a client's gain is over what it reaches alone, and no row{place} "
             "has method local. Add one, Local: {method.name: local} say, or take the measure out."
         )

@@ -120,6 +120,17 @@ class Study:
         """The measures whose differences are asked for."""
         return list(dict.fromkeys(entry.measure for entry in self.compare))
 
+    @property
+    def asked_for(self) -> list[tuple[str, Measure]]:
+        """Every measure that its tables and pictures show, behind the key of the file that asks for it."""
+        return [
+            *(("measures", measure) for measure in self.measures),
+            *(("compare", measure) for measure in self.compared),
+            *(("picture", measure) for measure in (self.picture.measures if self.picture else ())),
+            *([("heat_map", self.heat_map.measure)] if self.heat_map else []),
+            *([("curves", self.curves.measure)] if self.curves else []),
+        ]
+
     def cells(self) -> Iterator[Cell]:
         """Every run, in the order column, seed, row."""
         base = self.base

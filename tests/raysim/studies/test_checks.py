@@ -123,6 +123,24 @@ def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
     assert (f"measures: {name}: no cell is sure to have the column {name}" in said) == refused == (not made)
 
 
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("compare", "compare: [{rows: [Strong prox], against: FedAvg, measure: auc}]"),
+        ("heat_map", "heat_map: {path: h.png, measure: auc, label: AUC}"),
+        ("picture", "picture: {path: p.png, columns: {MLP: x}, rows: [FedAvg], measures: {auc: AUC}, label: l}"),
+        ("curves", "curves: {path: c.svg, measure: auc, against: round}"),
+    ],
+)
+def test_a_measure_of_a_difference_or_a_picture_that_no_cell_can_have_is_found(
+    tmp_path: Path, key: str, more: str
+) -> None:
+    """There was no picture and no table of differences, and nothing was said."""
+    with pytest.raises(ConfigError, match=f"small: {key}: auc: no cell is sure to have the column auc"):
+        check_measures(study_of(tmp_path, more))
+    check_measures(study_of(tmp_path, more.replace("auc", "loss")))
+
+
 def test_every_study_of_the_tree_can_have_its_measures() -> None:
     for file in sorted((Path(__file__).parents[3] / "docs" / "studies").glob("*.yaml")):
         check_measures(study_file.read(file))

@@ -46,6 +46,11 @@ def test_a_measure_that_no_cell_has_is_said(small: Path, capsys: pytest.CaptureF
     keep(next(study_file.read(small).cells()), accuracy=[0.5])
     assert study.main([str(small), "--table-only"]) == 0
     assert "no finished cell has a value of auc" in capsys.readouterr().err
+    more = "heat_map: {path: h.png, measure: accuracy, label: a}\ncurves: {path: c.svg, measure: auc, against: round}\n"
+    small.write_text(TEXT + more, encoding="utf-8")
+    assert study.main([str(small), "--table-only"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("no finished cell") == 1 and "has a value of auc;" in said
 
 
 @pytest.mark.parametrize("second", [tables.BEGIN, "<!-- table small: written by raysim.study -->"])
