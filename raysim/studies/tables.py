@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
+MADE_BY = "Made by `python -m raysim.study "
 BACKENDS = {".png": "agg", ".svg": "svg", ".pdf": "pdf"}
 """How a picture's name ends → the part of matplotlib that writes it."""
 
@@ -89,15 +90,19 @@ def page_of(study: Study) -> Page:
     made[0] = replace(made[0], notes=(*made[0].notes, *gains.notes(study), *notes))
     if failed:
         made.append(failures.table(failed))
-    file = shlex.quote(os.path.relpath(study.path.resolve(), study.table.parent))
-    command = f"Made by `python -m raysim.study {file}` in the folder of this page."
     return Page(
         study.title,
         tuple(made),
         tuple(filter(None, [*about_accuracies(study, found), about_epsilon(study), about_costs(study)])),
         tuple(building.runs(found)),
-        (command, *lines_of_heads(found)),
+        (_made_by(study), *lines_of_heads(found)),
     )
+
+
+def _made_by(study: Study) -> str:
+    """The sentence under the tables with the command that makes them."""
+    file = shlex.quote(os.path.relpath(study.path.resolve(), study.table.parent))
+    return f"{MADE_BY}{file}` in the folder of this page."
 
 
 def outcomes(study: Study, failed: Mapping[tuple[str, str], int]) -> Outcomes:
@@ -184,7 +189,8 @@ def place_of_table(study: Study) -> tuple[str, str]:
     """The text of the study's page before and after the table.
 
     Raises:
-        ConfigError: the page has no markers for it, or is no regular file.
+        ConfigError: the page has no markers for it, has another study's table between those without a name, or is no
+            regular file.
     """
     text = text_of(study.table) or f"# {markdown.as_text(study.title)}\n\n{BEGIN}\n{END}\n"
     named = BEGIN.replace("table:", f"table {study.name}:")
@@ -192,7 +198,15 @@ def place_of_table(study: Study) -> tuple[str, str]:
     if begin not in text or END not in text[text.index(begin) :]:
         raise ConfigError(f"{study.table} has no place for the table: add the lines {named} and {END}")
     start = text.index(begin) + len(begin)
-    return text[:start], text[text.index(END, start) :]
+    end = text.index(END, start)
+    there = " ".join(text[start:end].split())
+    if begin == BEGIN and MADE_BY in there and " ".join(markdown.as_text(_made_by(study)).split()) not in there:
+        other = there.partition(MADE_BY)[2].partition("`")[0]
+        raise ConfigError(
+            f"{study.table} has the table of another study, made by {other}, where this one's would stand. Add the "
+            f"lines {named} and {END} to the page, or empty the table that is there if it was this study's."
+        )
+    return text[:start], text[end:]
 
 
 def load_packages(study: Study) -> None:

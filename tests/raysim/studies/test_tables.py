@@ -62,6 +62,27 @@ def test_only_the_table_of_the_study_is_replaced(second: str, small: Path) -> No
     assert text.startswith(f"a\n{first}\nold\n{tables.END}\nb\n{second}\n| % |") and text.endswith("c\n")
 
 
+def test_the_table_of_another_study_is_not_replaced(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two studies with one new page each wrote their table over the other's, and nothing was said."""
+    page, other = small.parent / "page.md", small.with_name("other one.yaml")
+    for file in (small, other):
+        file.write_text(TEXT.replace("Strong", file.stem), encoding="utf-8")
+    for cell in (*study_file.read(small).cells(), *study_file.read(other).cells()):
+        keep(cell, accuracy=[0.5])
+    assert study.main([str(other), "--table-only"]) == study.main([str(other), "--table-only"]) == 0
+    before = page.read_text(encoding="utf-8")
+    assert study.main([str(small), "--table-only"]) == 2
+    said = capsys.readouterr().err
+    assert "page.md has the table of another study, made by 'other one.yaml', where" in said
+    named = "<!-- table small: written by raysim.study -->"
+    assert f"Add the lines {named} and {tables.END} to the page" in said
+    assert page.read_text(encoding="utf-8") == before
+    page.write_text(f"{before}\n{named}\n{tables.END}\n", encoding="utf-8")
+    assert study.main([str(small), "--table-only"]) == study.main([str(other), "--table-only"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.count("| other one prox |") == text.count("| small prox |") == 1
+
+
 def test_the_title_of_a_new_page_is_text(small: Path) -> None:
     study = replace(study_file.read(small), title="A <script>x</script> [b](http://c)", table=small.parent / "new.md")
     tables.write_table(study)
