@@ -72,6 +72,8 @@ def _verified(options: argparse.Namespace) -> Answer:
     computes = options.all or options.rounds or options.spot
     if options.tolerance and not (options.all or options.rounds):
         raise ResultsError("--tolerance: no rounds are computed again. Add --all, or --rounds 3,17 say.")
+    if not computes and (unused := "--actors" if options.actors else "--cpu" if options.cpu else ""):
+        raise ResultsError(f"{unused}: nothing is computed again. Add --all, or --rounds 3,17 or --spot 5 say.")
     config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
     if config is not None and config.engine.portable:
         portable.start_again()

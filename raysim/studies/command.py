@@ -179,6 +179,9 @@ def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
     if known.by and not known.choose:
         raise ConfigError("--by: nothing is chosen; name the options whose best value is, --choose learning_rate.")
     combinations = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    base = given_options(rest, combinations)
+    if both := next((path for path in base for name in axes if _names(name, path)), None):
+        raise ConfigError(f"--{both}: the grid has its values (--grid); leave one of the two out.")
     measures = known.measure or ["accuracy"]
     choose = {"choose": {"options": known.choose, "measure": known.by or CHOOSES}} if known.choose else {}
     return {
@@ -188,13 +191,18 @@ def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
         "latex": "table.tex",
         "csv": "table.csv",
         "curves": {"path": ["curves.svg", "curves.pdf"], "measure": _drawn(measures), "against": "round"},
-        "base": given_options(rest, combinations),
+        "base": base,
         "grid": axes,
         **choose,
         "seeds": seeds_of(known.seeds or "0"),
         "measures": {name: name.replace("_", " ") for name in measures},
         "statistics": True,
     }
+
+
+def _names(name: str, path: str) -> bool:
+    """Whether this name, as it was typed, is that of the option: its path, or the last part of it."""
+    return name.replace("-", "_") in (path, path.rpartition(".")[2], path.removesuffix(".name"))
 
 
 def _drawn(measures: Sequence[str]) -> str:

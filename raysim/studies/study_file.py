@@ -234,6 +234,8 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
         check_measure(f"{path}: choose: measure", study.choice.measure)
     for cell in study.cells():
         try:
+            if both := next((path for path in cell.per_seed for layer in cell.layers if path in layer), None):
+                raise ConfigError(f"{both} is each cell's seed (per_seed), and has no other value. Leave one out.")
             config = cell.config()
             if study.choice is not None:
                 check_run(config)

@@ -42,15 +42,17 @@ def test_data_that_is_missing_is_said_once_before_the_first_cell(
 
     monkeypatch.setattr(preflight, "check_data", noted)
     path = tmp_path / "small.yaml"
-    path.write_text(MISSING + more, encoding="utf-8")
+    other = "" if more else "  workload.limit: 200\n"
+    path.write_text(MISSING.replace("  workload.limit: 200\n", other) + more, encoding="utf-8")
     assert study.main([str(path)]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "MLP / FedAvg / seed 0: fashion-mnist is not to be had from nowhere" in said
     assert [*tmp_path.iterdir()] == [path] and looked == [0]
-    path.write_text(TEXT + more, encoding="utf-8")
+    text = TEXT.replace("  workload.limit: 200\n", other)
+    path.write_text(text + more, encoding="utf-8")
     check_data(list(study_file.read(path).cells()))
     assert looked == [0, 0]  # once for all six cells, also where the limit is each one's seed
-    path.write_text(TEXT.replace("seeds: [5]", "seeds: [5], workload.clients: 2"), encoding="utf-8")
+    path.write_text(text.replace("seeds: [5]", "seeds: [5], workload.clients: 2"), encoding="utf-8")
     check_data(list(study_file.read(path).cells()))
     assert looked == [0, 0, 0, 5]
 

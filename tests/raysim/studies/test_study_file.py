@@ -39,10 +39,26 @@ def test_options_may_follow_the_seed(small: Path) -> None:
     small.write_text(TEXT.replace("seeds: [0, 1]", "seeds: [0, 1]\nper_seed: [method.mu]"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"Unknown option method\.mu"):  # which FedAvg does not have
         study_file.read(small)
-    small.write_text(TEXT.replace("seeds: [0, 1]", "seeds: [3, 2]\nper_seed: [workload.clients]"), encoding="utf-8")
+    text = TEXT.replace("seeds: [0, 1]", "seeds: [3, 2]\nper_seed: [workload.clients]")
+    small.write_text(text.replace("  workload.clients: 3\n", ""), encoding="utf-8")
     found = [(cell.seed, cell.config()) for cell in study_file.read(small).cells()]
     assert {seed for seed, _ in found} >= {3, 2}
     assert all(config.workload.clients == config.seed == seed for seed, config in found)
+
+
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [("workload.clients", "base"), ("model.name", "columns: MLP"), ("method.mu", "rows: Strong prox")],
+)
+def test_an_option_that_follows_the_seed_has_no_other_value(small: Path, option: str, place: str) -> None:
+    """What a row said of it was never read."""
+    text = TEXT.replace("seeds: [0, 1]", f"seeds: [0, 1]\nper_seed: [{option}]")
+    small.write_text(text.replace("FedAvg: {method.name: fedavg}", "FedProx: {method.name: fedprox}"), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        study_file.read(small)
+    assert str(caught.value) == (
+        f"{small}: {place}: {option} is each cell's seed (per_seed), and has no other value. Leave one out."
+    )
 
 
 @pytest.mark.parametrize(
