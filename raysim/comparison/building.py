@@ -67,7 +67,7 @@ def means(outcomes: Outcomes) -> Table:
 def _record(
     outcomes: Outcomes, place: tuple[str, str, Measure], own: list[float], lost: int, mark: str
 ) -> dict[str, object]:
-    """One mean without rounding; shares of one, bytes, seconds."""
+    """One mean as computed from the runs' values; shares of one, bytes, seconds."""
     row, column, measure = place
     found: dict[str, object] = {"row": row, "column": column, "measure": measure.name, "runs": len(own), "failed": lost}
     found["mean"] = units.mean(own) if own else None

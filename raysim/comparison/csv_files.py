@@ -1,4 +1,4 @@
-"""A page of tables as CSV files without rounding: shares of one, bytes, seconds."""
+"""A page of tables as CSV files: runs to six digits, all else as computed from them; shares of one, bytes, seconds."""
 
 from __future__ import annotations
 

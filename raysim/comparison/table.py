@@ -45,7 +45,7 @@ class Table:
     heads: tuple[Head, ...]
     rows: tuple[tuple[str, tuple[Entry, ...]], ...]
     records: tuple[Mapping[str, object], ...]
-    """The same without rounding, one record a line of a CSV file."""
+    """The same as computed from the runs' values, one record a line of a CSV file."""
     notes: tuple[str, ...] = ()
 
 

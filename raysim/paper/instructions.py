@@ -15,7 +15,7 @@ from raysim.storage.origin import read_origin
 from raysim.units import counted
 
 CONTENTS = {
-    "table.md": "the tables; `table.tex` the same for a paper (booktabs), `table*.csv` without rounding",
+    "table.md": "the tables; `table.tex` the same for a paper (booktabs), `table*.csv` its numbers, runs to six digits",
     "curves.svg": "means over seeds by round, in the band of their 95 % interval; `curves.pdf` the same",
     "commands.md": "the command and the head of the proof of every run",
     "requirements.txt": "the packages and versions that the runs were computed with",

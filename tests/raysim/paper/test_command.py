@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
@@ -51,6 +52,11 @@ def test_tables_and_figure_hold_all_runs(runs: Path, paper: Path) -> None:
         assert "fedprox" in (paper / name).read_text(encoding="utf-8"), name
     values = [json.loads((runs / "a" / seed / "summary.json").read_text())["accuracy"] for seed in ("0", "1")]
     assert f"| fedavg | {50 * sum(values):.2f} ±" in (paper / "table.md").read_text(encoding="utf-8").replace("*", "")
+    rows = csv.DictReader((paper / "table-runs.csv").read_text(encoding="utf-8").splitlines())
+    kept = [row["accuracy"] for row in rows if row["row"] == "fedavg"]
+    assert kept == [f"{value:.6g}" for value in values] != [repr(value) for value in values]
+    told = (paper / "README.md").read_text(encoding="utf-8")
+    assert "`table*.csv` its numbers, runs to six digits" in told and "without rounding" not in told
     assert b"<svg" in (paper / "curves.svg").read_bytes()[:1000]
     assert (paper / "curves.pdf").read_bytes().startswith(b"%PDF")
 
