@@ -36,9 +36,11 @@ def place(study: Path, named: str, suffix: str = "", *, trusted: bool = False) -
         trusted: it may be any place of this machine; otherwise one in the folder above the study's, ``../results`` say.
 
     Raises:
-        ConfigError: it ends otherwise, or lies where it may not; or a link, or something else than a regular file or
-            folder, is there, on the way there, or in the folder that is there.
+        ConfigError: it ends otherwise, is no path, or lies where it may not; or a link, or something else than a
+            regular file or folder, is there, on the way there, or in the folder that is there.
     """
+    if "\0" in named:
+        raise ConfigError(f"{study}: {named!r} is not allowed. Allowed: a path, without the character NUL.")
     folder = study.parent.resolve()
     found = Path(os.path.normpath(folder / named))
     if not found.name.endswith(suffix):
@@ -57,6 +59,19 @@ def place(study: Path, named: str, suffix: str = "", *, trusted: bool = False) -
             raise ConfigError(f"{harmless(str(path))} is neither a regular file nor a folder. {ADVICE}")
     if found.is_dir():
         check_links(found, ADVICE)
+    return found
+
+
+def folder_place(study: Path, named: str, *, trusted: bool = False) -> Path:
+    """The same for a folder: there is one, or nothing yet.
+
+    Raises:
+        ConfigError: as of :func:`place`, or a file is there or on the way there.
+    """
+    found = place(study, named, trusted=trusted)
+    there = next(path for path in (found, *found.parents) if path.exists())
+    if not there.is_dir():
+        raise ConfigError(f"{study}: {named} is not allowed: {harmless(str(there))} is a file. Allowed: a folder.")
     return found
 
 

@@ -22,10 +22,12 @@ from raysim.studies.curves import Curves
 from raysim.studies.entries import Context, explained, file_name, mistake
 from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
 from raysim.studies.pictures import HeatMap, Picture
-from raysim.studies.places import place
+from raysim.studies.places import folder_place, place
 from raysim.studies.references import check_references, printed
 
 EXPERIMENT = "engine.experiment"
+LONGEST = 255 - len(".failed.csv.partial")
+"""Most characters in the name of a cell's file, before its ending."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     study = Study(
         path,
         file.title,
-        place(path, file.results, trusted=context.trusted),
+        folder_place(path, file.results, trusted=context.trusted),
         place(path, file.table, ".md", trusted=context.trusted),
         file.base,
         {name: own.options for name, own in columns.items()},
@@ -233,6 +235,13 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
     if study.choice is not None:
         check_measure(f"{path}: choose: measure", study.choice.measure)
     for cell in study.cells():
+        if (length := max(len(cell.path.stem), len(file_name(cell.column)))) > LONGEST:
+            raise mistake(
+                path,
+                cell.name,
+                f"its file's name has {length} characters. Allowed: {LONGEST}. Choose shorter names of rows and "
+                "columns, or a grid of fewer options.",
+            )
         try:
             if both := next((path for path in cell.per_seed for layer in cell.layers if path in layer), None):
                 raise ConfigError(f"{both} is each cell's seed (per_seed), and has no other value. Leave one out.")

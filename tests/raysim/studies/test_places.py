@@ -161,6 +161,20 @@ def test_a_page_too_large_is_not_read(folder: Path) -> None:
         tables.place_of_table(read)
 
 
+@pytest.mark.parametrize(("results", "wrong"), [("small.yaml", "small.yaml"), ("small.yaml/x", "small.yaml")])
+def test_results_are_in_a_folder(results: str, wrong: str, folder: Path) -> None:
+    """It was said by the first cell, as an error of the operating system."""
+    message = refused(folder, text=TEXT.replace("results: results", f"results: {results}"))
+    named = f"{results} is not allowed: {folder / wrong} is a file. Allowed: a folder."
+    assert message == f"{folder / 'small.yaml'}: {named}"
+
+
+def test_a_place_is_a_path(folder: Path) -> None:
+    """A traceback."""
+    message = refused(folder, text=TEXT.replace("results: results", 'results: "a\\0b"'))
+    assert message.endswith(r"'a\x00b' is not allowed. Allowed: a path, without the character NUL.")
+
+
 def test_an_absolute_path_is_taken_as_it_is(folder: Path, tmp_path: Path) -> None:
     (folder / "small.yaml").write_text(TEXT, encoding="utf-8")
     assert places.place(folder / "small.yaml", str(tmp_path / "a" / ".." / "b")) == tmp_path / "b"

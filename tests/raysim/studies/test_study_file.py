@@ -8,7 +8,7 @@ import pytest
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.studies import cell_run, study_file, tables
+from raysim.studies import cell_run, failures, study_file, tables
 from tests.raysim.small_study import HERE, TEXT
 
 
@@ -139,6 +139,18 @@ def test_a_mistake_in_a_study_is_one_sentence(
     assert study.main([str(small), *HERE]) == 2
     said = capsys.readouterr().err
     assert str(small) in said and message in said and "Traceback" not in said
+
+
+def test_names_are_short_enough_for_all_files_of_a_cell(small: Path) -> None:
+    """The file of a failure is the longest; at the first cell the advice was to free space."""
+    for name, column, fits in (("x" * 230, "MLP", True), ("x" * 231, "MLP", False), ("x", "y" * 237, False)):
+        small.write_text(TEXT.replace("Strong prox", name).replace("MLP", column), encoding="utf-8")
+        if fits:
+            cells = list(study_file.read(small).cells())
+            assert max(len(f"{failures.place(cell).name}.partial") for cell in cells) == 255
+            continue
+        with pytest.raises(ConfigError, match=r"its file's name has 237 characters\. Allowed: 236\. Choose shorter"):
+            study_file.read(small)
 
 
 def test_a_study_says_how_many_samples_seeds_draw_anew(small: Path) -> None:
