@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from raysim import study
+from raysim.config.run_config import to_yaml
 from raysim.errors import ConfigError
 from raysim.studies import places, study_file, tables
 from tests.raysim.small_study import TEXT, keep, study_of
@@ -124,6 +125,7 @@ def test_a_kept_cell_without_what_every_run_writes_is_refused_by_name(
     cell = next(study_file.read(folder / "small.yaml").cells())
     cell.path.parent.mkdir(parents=True)
     cell.path.write_text(f"{columns}\n", encoding="utf-8")
+    cell.path.with_suffix(".yaml").write_text(to_yaml(cell.config()), encoding="utf-8")
     assert study.main([str(folder / "small.yaml"), "--table-only"]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and f"fedavg-seed0.csv: cannot be read: {reason}" in said
