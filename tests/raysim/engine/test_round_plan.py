@@ -60,6 +60,18 @@ def test_the_same_bits_after_a_stop(tmp_path: Path, name: str) -> None:
         assert "the sampler's memory after round 6 is not that of the proof" in told
 
 
+@pytest.mark.parametrize("sampling", ["oort", "power-of-choice"])
+def test_a_run_that_died_between_its_last_round_and_its_summary_is_concluded(tmp_path: Path, sampling: str) -> None:
+    """Its clock plans no step, as no round is left: the devices' table was an IndexError, in every resume."""
+    config = small_run(tmp_path / "run", BASE | {"schedule.sampling": sampling}, **PHONES)
+    whole = run(config)
+    left = {name: (whole.folder / name).read_bytes() for name in ("summary.json", "devices.csv")}
+    for name in left:
+        (whole.folder / name).unlink()
+    run(config, resume=whole.folder)
+    assert {name: (whole.folder / name).read_bytes() for name in left} == left
+
+
 def test_losses_that_are_lost_are_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node dies while clients answer: the run goes back to the round before, in which the clock's events begin."""
     options = KINDS["power of choice"] | PHONES
