@@ -55,33 +55,42 @@ class Availability:
 
         A window that ends with the period and the next period's first one are one where they meet.
         """
-        shift, number = self._place(client, time)
-        if number < 0 or time >= shift + self.ends[client][number]:
+        period, number = self._place(client, time)
+        if number < 0 or time >= self._moment(period, self.ends[client][number]):
             return -math.inf
         end = self.ends[client][number]
         if end < self.period or self.starts[client][0] > 0:
-            return shift + end
+            return self._moment(period, end)
         # It goes on into the next period; if that window is all of a period, for ever.
-        return math.inf if self.ends[client][0] >= self.period else shift + self.period + self.ends[client][0]
+        return math.inf if self.ends[client][0] >= self.period else self._moment(period + 1, self.ends[client][0])
 
     def _next(self, client: int, time: float) -> float:
         """The first moment from ``time`` on that a window holds; inf if there is none."""
         if self._until(client, time) > time:
             return time
-        shift, number = self._place(client, time)
+        period, number = self._place(client, time)
         if number + 1 < len(self.starts[client]):
-            return shift + self.starts[client][number + 1]
+            return self._moment(period, self.starts[client][number + 1])
         if math.isinf(self.period) or not self.starts[client]:
             return math.inf
-        return shift + self.period + self.starts[client][0]
+        return self._moment(period + 1, self.starts[client][0])
 
-    def _place(self, client: int, time: float) -> tuple[float, int]:
-        """Start of the period that holds ``time``, and the last window that has begun by then; −1: none."""
-        shift = 0.0 if math.isinf(self.period) else math.floor(time / self.period) * self.period
-        number = bisect_right(self.starts[client], time - shift) - 1
-        # The difference is rounded: a window has begun once ``next`` would say so.
-        begun = number + 1 < len(self.starts[client]) and shift + self.starts[client][number + 1] <= time
-        return shift, number + begun
+    def _place(self, client: int, time: float) -> tuple[int, int]:
+        """Number of the period that holds ``time``, from 0, and the last window that has begun by then; −1: none.
+
+        Quotient and difference are rounded: a period and a window have begun once :meth:`_moment` says so, or a clock
+        that goes on to the next window would never find it open.
+        """
+        period = 0 if math.isinf(self.period) else math.floor(time / self.period)
+        period += (self._moment(period + 1, 0.0) <= time) - (self._moment(period, 0.0) > time)
+        starts = self.starts[client]
+        number = bisect_right(starts, time - self._moment(period, 0.0)) - 1
+        begun = number + 1 < len(starts) and self._moment(period, starts[number + 1]) <= time
+        return period, number + begun
+
+    def _moment(self, period: int, seconds: float) -> float:
+        """Virtual seconds at which these seconds of a period have passed; all periods are counted from 0."""
+        return (period * self.period if period else 0.0) + seconds
 
 
 def daily(begins: Times, lengths: Times) -> Availability:

@@ -58,11 +58,22 @@ def test_against_a_look_at_every_second(seconds: list[int], time: int, repeats: 
         assert found.until(0, float(time)) == -math.inf
 
 
-@given(st.floats(0.0, 99.0), st.floats(0.0, 1e6))
-def test_whoever_waits_for_a_window_finds_it_open(start: float, time: float) -> None:
+@given(st.floats(0.0, 0.99), st.floats(0.1, 1e5), st.floats(0.0, 1e6))
+def test_whoever_waits_for_a_window_finds_it_open(start: float, period: float, time: float) -> None:
     """In spite of rounding, or a clock that goes on to the next window would never get there."""
-    found = from_windows([[(start, start + 1.0)]], period=100.0)
+    found = from_windows([[(start * period, (start + 0.01) * period)]], period)
     assert found.until(0, found.next(0, time)) > found.next(0, time)
+
+
+@pytest.mark.parametrize("period", [0.7, 33.3, 100 / 3])
+def test_no_window_is_left_out_where_a_period_is_rounded(period: float) -> None:
+    """Some multiples of such a period, divided by it, are rounded down to the period before, and a run never ended."""
+    found, time = from_windows([[(0.0, period / 2)]], period), 0.0
+    for number in range(1000):
+        begin = found.next(0, time)
+        assert begin == pytest.approx(number * period)
+        time = found.until(0, begin)
+        assert time == pytest.approx((number + 0.5) * period)
 
 
 @pytest.mark.parametrize(
