@@ -46,7 +46,8 @@ class TimingRule(ABC):
     """Whether each step has the updates of its whole cohort, but for clients that are lost."""
     draws_ties: ClassVar[bool] = False
     """Whether chance decides which of several updates comes first that arrive at the same virtual second, and not the
-    clients' numbers: where only the first ones count, clients with high numbers would never be among them."""
+    clients' numbers: where only the first ones count, clients with high numbers would never be among them, and where
+    each step makes the others older, theirs would always weigh the least."""
 
     # -- which settings -----------------------------------------------------------------------------------------------
 
@@ -170,6 +171,7 @@ class Continuous(TimingRule):
     """A mode without rounds: as soon as a client is back, an idle one begins in its place."""
 
     in_rounds: ClassVar[bool] = False
+    draws_ties: ClassVar[bool] = True
 
     concurrency: int
 
