@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +29,28 @@ FEDSCALE = {"computation": ("seconds_per_sample", 1e-3), "communication": ("band
 
 
 LARGEST_JSON = 2**26
+CHUNK = 10_000
+"""Rows of a table that are read at a time."""
+
+Rows = dict[int, dict[str, Any]]
+"""The clients' rows in their order, by the number that each row has in the file, from 1."""
 
 
 def read(devices: Devices, clients: int) -> tuple[dict[str, NDArray[np.float64]], Availability | None]:
-    """The columns of ``devices.trace`` [n] and the windows of availability, from the first rows of the file.
+    """The columns of ``devices.trace`` [n] and the windows of availability.
+
+    The clients' rows are the first ones of the file or, if they have a column ``client``, those with the clients'
+    numbers in it, wherever they are.
 
     Raises:
         ConfigError: the file is missing or no table, has too few rows, unknown columns, or values out of range; the
             text says which row.
     """
     path = Path(devices.trace)
-    rows = [_renamed(path, number, row) for number, row in enumerate(_rows(path, clients), start=1)]
+    rows = {number: _renamed(path, number, row) for number, row in _rows(path, clients).items()}
     if len(rows) < clients:
         raise ConfigError(f"devices.trace: {path} has {len(rows)} rows for {clients} clients. Give each client a row.")
-    unknown = sorted({name for row in rows for name in row} - {*COLUMNS, *AVAILABLE, "client"})
+    unknown = sorted({name for row in rows.values() for name in row} - {*COLUMNS, *AVAILABLE, "client"})
     if unknown:
         raise ConfigError(
             f"devices.trace: {path} has the unknown column {unknown[0]!r}. Allowed: {', '.join(COLUMNS)}, "
@@ -51,11 +60,15 @@ def read(devices: Devices, clients: int) -> tuple[dict[str, NDArray[np.float64]]
     return table, _availability(path, rows)
 
 
-def _rows(path: Path, most: int) -> list[dict[str, Any]]:
-    """The first rows of the file."""
+def _rows(path: Path, clients: int) -> Rows:
     kind = "JSON" if path.suffix.lower() == ".json" else "CSV"
     try:
-        return _json_rows(path)[:most] if kind == "JSON" else _csv_rows(path, most)
+        with closing(_json_rows(path) if kind == "JSON" else _csv_rows(path, clients)) as rows:
+            numbered = enumerate(rows, start=1)
+            first = list(islice(numbered, clients))
+            if any("client" in row for _, row in first):
+                return _by_client(path, chain(first, numbered), clients)
+            return dict(first)
     except RecursionError as error:
         raise ConfigError(f"devices.trace: {path} cannot be read as JSON: it is nested too deep") from error
     except UNREADABLE as error:
@@ -65,7 +78,28 @@ def _rows(path: Path, most: int) -> list[dict[str, Any]]:
         raise ConfigError(f"devices.trace: {path} cannot be read as {kind}: {reason or 'it is damaged'}") from error
 
 
-def _json_rows(path: Path) -> list[dict[str, Any]]:
+def _by_client(path: Path, rows: Iterable[tuple[int, dict[str, Any]]], clients: int) -> Rows:
+    """Rows in the order of their column ``client``; those of further clients are left out."""
+    found: dict[int, tuple[int, dict[str, Any]]] = {}
+    for number, row in rows:
+        client = int(_number(path, number, "client", row.get("client")))
+        if client in found:
+            raise ConfigError(
+                f"devices.trace: {path} has client {client} in the rows {found[client][0]} and {number}. Give each "
+                "client one row."
+            )
+        if client < clients:
+            found[client] = number, row
+    missing = set(range(clients)) - found.keys()
+    if missing:
+        raise ConfigError(
+            f"devices.trace: {path} has no row with client {min(missing)}. Give each of the clients 0 to {clients - 1} "
+            "a row, or leave the column client out: then rows are in the order of the clients."
+        )
+    return dict(found[client] for client in range(clients))
+
+
+def _json_rows(path: Path) -> Generator[dict[str, Any]]:
     with open_regular(path) as file:
         content = file.read(LARGEST_JSON + 1)
     if len(content) > LARGEST_JSON:
@@ -73,25 +107,25 @@ def _json_rows(path: Path) -> list[dict[str, Any]]:
     found = json.loads(content.decode())
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise ValueError("it is no list of objects")
-    return found
+    yield from found
 
 
-def _csv_rows(path: Path, most: int) -> list[dict[str, Any]]:
+def _csv_rows(path: Path, most: int) -> Generator[dict[str, Any]]:
+    """Rows of a table: all that have a column ``client``, else the first."""
     import pandas
 
     with open_unpacked(path) as file:
         columns = pandas.read_csv(file, nrows=0).columns
-    with open_unpacked(path) as file:
+    with open_unpacked(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
         # Of a single column, an empty line is a row: a client without windows, say.
-        blank = len(columns) > 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            try:
-                table = pandas.read_csv(file, skip_blank_lines=blank, nrows=most, index_col=False)
-            except pandas.errors.ParserWarning as error:
-                raise ValueError("a row has more cells than the first line") from error
-    records: Any = table.to_dict("records")
-    return [{str(name): value for name, value in row.items() if not pandas.isna(value)} for row in records]
+        options: Any = {"skip_blank_lines": len(columns) > 1, "nrows": None if "client" in columns else most}
+        try:
+            for chunk in pandas.read_csv(file, index_col=False, chunksize=CHUNK, **options):
+                for row in chunk.to_dict("records"):
+                    yield {str(name): value for name, value in row.items() if not pandas.isna(value)}
+        except pandas.errors.ParserWarning as error:
+            raise ValueError("a row has more cells than the first line") from error
 
 
 def _renamed(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,11 +139,8 @@ def _renamed(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _column(path: Path, rows: Sequence[Mapping[str, Any]], name: str, default: float) -> Any:
-    values = np.empty(len(rows))
-    for number, row in enumerate(rows):
-        values[number] = _number(path, number + 1, name, row.get(name, default))
-    return values
+def _column(path: Path, rows: Rows, name: str, default: float) -> Any:
+    return np.array([_number(path, number, name, row.get(name, default)) for number, row in rows.items()], np.float64)
 
 
 def _number(path: Path, row: int, name: str, given: object) -> float:
@@ -117,12 +148,13 @@ def _number(path: Path, row: int, name: str, given: object) -> float:
     value = math.nan
     with suppress(ValueError, OverflowError):
         value = float(given) if isinstance(given, int | float | str) and not isinstance(given, bool) else value
-    zero_too = name in ("latency", "drop_probability", "watts")
+    zero_too = name in ("latency", "drop_probability", "watts", "client")
     good = math.isfinite(value) and (value > 0 or (zero_too and value == 0))
-    if not good or (name == "drop_probability" and value > 1):
+    if not good or (name == "drop_probability" and value > 1) or (name == "client" and not value.is_integer()):
         limit = "from 0 to 1" if name == "drop_probability" else "≥ 0" if zero_too else "> 0"
+        kind = "a whole number" if name == "client" else "a number"
         raise ConfigError(
-            f"devices.trace: {path}, row {row}: {name} {_shown(given)} is not allowed. Allowed: a number {limit}."
+            f"devices.trace: {path}, row {row}: {name} {_shown(given)} is not allowed. Allowed: {kind} {limit}."
         )
     return value
 
@@ -136,22 +168,22 @@ def _shown(given: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _availability(path: Path, rows: Sequence[Mapping[str, Any]]) -> Availability | None:
-    if not any("available" in row for row in rows):
+def _availability(path: Path, rows: Rows) -> Availability | None:
+    if not any("available" in row for row in rows.values()):
         return None
     try:
-        periods = {float(row.get("period", math.inf)) for row in rows}
+        periods = {float(row.get("period", math.inf)) for row in rows.values()}
     except (TypeError, ValueError, OverflowError):
         periods = set()
     if len(periods) != 1 or not min(periods) > 0:
         raise ConfigError(f"devices.trace: {path}: period must be the same number > 0 in every row.")
     windows = []
-    for number, row in enumerate(rows):
+    for number, row in rows.items():
         try:
             windows.append(_windows(row.get("available", "")))
         except (ValueError, TypeError, OverflowError) as error:
             raise ConfigError(
-                f"devices.trace: {path}, row {number + 1}: available {_shown(row.get('available'))} is not allowed. "
+                f"devices.trace: {path}, row {number}: available {_shown(row.get('available'))} is not allowed. "
                 "Allowed: windows such as 0-3600;7200-9000, or a list of pairs of seconds."
             ) from error
     try:

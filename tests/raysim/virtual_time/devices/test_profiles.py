@@ -60,7 +60,7 @@ def trace(tmp_path: Path, text: str, suffix: str = ".csv", **options: Any) -> De
 
 
 def test_a_table_of_devices(tmp_path: Path) -> None:
-    text = "client,seconds_per_sample,bandwidth_up,available\na,0.1,8,0-10;20-30\nb,0.2,,\n"
+    text = "seconds_per_sample,bandwidth_up,available\n0.1,8,0-10;20-30\n0.2,,\n"
     found = make_profiles(trace(tmp_path, text, bandwidth_down=16.0), 2, seed=0)
     assert found.seconds_per_sample.tolist() == [0.1, 0.2]
     assert found.bandwidth_up.tolist() == [1e6, 5e6 / 8]  # what a row leaves out is the option's
@@ -68,6 +68,18 @@ def test_a_table_of_devices(tmp_path: Path) -> None:
     assert found.availability is not None
     assert found.availability.next(0, 11.0) == 20.0
     assert np.isinf(found.availability.next(1, 0.0))
+
+
+def test_rows_with_the_clients_numbers_may_be_in_any_order(tmp_path: Path) -> None:
+    """Rows were taken in the order of the file, whatever the column said: clients got the devices of others."""
+    text = "client,seconds_per_sample,available\n3,0.4,\n2,0.3,2-9\n0,0.1,0-9\n1,0.2,1-9\n"
+    rows = [{"seconds_per_sample": 0.2, "client": 1.0}, {"client": "7"}, {"client": 0, "seconds_per_sample": 0.1}]
+    for devices in (trace(tmp_path, text), trace(tmp_path, json.dumps(rows), ".json")):
+        found = make_profiles(devices, 2, seed=0)
+        assert found.seconds_per_sample.tolist() == [0.1, 0.2]
+    found = make_profiles(trace(tmp_path, text), 3, seed=0)
+    assert found.availability is not None
+    assert [found.availability.next(client, 0.0) for client in range(3)] == [0.0, 1.0, 2.0]
 
 
 def test_json_with_windows_and_fedscales_columns(tmp_path: Path) -> None:
@@ -92,6 +104,12 @@ def test_json_with_windows_and_fedscales_columns(tmp_path: Path) -> None:
         ("bandwidth_up,available\n1,0-5\n1,noon\n", "row 2: available 'noon' is not allowed"),
         ("bandwidth_up,available,period\n1,0-5,9\n1,0-5,8\n", "period must be the same number > 0 in every row"),
         ("bandwidth_up,available,period\n1,0-5,a day\n1,0-5,8\n", "period must be the same number > 0 in every row"),
+        ("client,watts\na,1\nb,1\n", "row 1: client 'a' is not allowed. Allowed: a whole number ≥ 0."),
+        ("client,watts\n0,1\n0.5,1\n", "row 2: client 0.5 is not allowed. Allowed: a whole number ≥ 0."),
+        ("client,watts\n0,1\n,1\n", "row 2: client None is not allowed"),
+        ("client,watts\n4,1\n1,1\n1,1\n", "has client 1 in the rows 2 and 3. Give each client one row."),
+        ("client,watts\n1,1\n2,1\n", "has no row with client 0. Give each of the clients 0 to 1 a row, or leave"),
+        ("client,watts\n5,1\n1,1\n0,-1\n", "row 3: watts -1 is not allowed"),
         ("", "cannot be read as CSV"),
     ],
 )

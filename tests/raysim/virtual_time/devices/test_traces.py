@@ -11,7 +11,7 @@ import pytest
 
 from raysim.config.timing import Devices
 from raysim.errors import ConfigError
-from raysim.virtual_time.devices.traces import LARGEST_JSON, read
+from raysim.virtual_time.devices.traces import CHUNK, LARGEST_JSON, read
 
 
 def column(path: Path, clients: int = 2) -> list[float]:
@@ -32,6 +32,8 @@ HOSTILE = {
     "text.json": '[{"computation": 1, "communication": "fast"}, {}]',
     "null.json": '[{"communication": null}, {}]',
     "list.json": '[{"communication": [1]}, {}]',
+    "true client.json": '[{"client": true}, {}]',
+    "huge client.json": f'[{{"client": {HUGE}}}, {{}}]',
     "true.json": '[{"latency": true}, {}]',
     "true speed.json": '[{"communication": true}, {}]',
     "zero.json": '[{"communication": 0}, {}]',
@@ -88,6 +90,12 @@ def test_a_packed_table_is_read_as_far_as_there_are_clients(tmp_path: Path) -> N
             file.write(b"1\n" * 10**6)
     assert (tmp_path / "x.csv.gz").stat().st_size < 10**5
     assert column(tmp_path / "x.csv.gz", 3) == [1.0, 1.0, 1.0]
+
+
+def test_rows_of_the_first_clients_may_be_at_the_end_of_a_long_table(tmp_path: Path) -> None:
+    rows = [f"{client},{client + 1}\n" for client in reversed(range(2 * CHUNK + 5))]
+    (tmp_path / "x.csv").write_text("client,seconds_per_sample\n" + "".join(rows))
+    assert column(tmp_path / "x.csv", 3) == [1.0, 2.0, 3.0]
 
 
 def test_a_packed_line_without_end_is_refused(tmp_path: Path) -> None:
