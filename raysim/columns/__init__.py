@@ -156,7 +156,9 @@ COLUMNS: dict[str, Column] = {
     ),
     "joules": replace(_LOSS, when="devices.on", summary="total", cost="joules"),
     "clients_lost": replace(_COUNT, when="devices.on"),
-    "clients_late": replace(_COUNT, when="devices.on"),
+    "clients_late": replace(
+        _COUNT, help="clients whose tasks the step ended; none with timing.late carry", when="devices.on"
+    ),
     "staleness": Column(when="devices.on"),
     "epsilon": Column(
         "plain", "smallest", title="ε", when="privacy.counted", tiles=("last",), summary="last", reported=True
@@ -212,7 +214,7 @@ CLIENT_COLUMNS: Mapping[str, Column] = {
     **dict.fromkeys(("message_digest", "update_digest", "state_digest"), Column("text")),
     "samples": _COUNT,
     "steps": replace(_COUNT, reported=True),
-    "weight": Column(reported=True),
+    "weight": Column(help="share of an update in its server step, before it is weighted for staleness", reported=True),
     "malicious": replace(_COUNT, reported=True),
     "dispatched": Column("seconds"),
     "arrived": Column("seconds"),

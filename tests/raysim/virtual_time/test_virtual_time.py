@@ -225,6 +225,15 @@ def test_what_is_lost_and_late_counts_in_bytes_and_energy(tmp_path: Path) -> Non
     assert rounds["bytes_down"].tolist() == (rounds["bytes_up"] / 3 * 4).tolist()
 
 
+@pytest.mark.parametrize("mode", ["async", "buffered", "carry"])
+def test_columns_of_stale_updates_mean_what_the_page_says(tmp_path: Path, mode: str) -> None:
+    """docs/time.md, "Tables": weights are shares before staleness, and who may go on is not late."""
+    result = run(config(tmp_path / "run", mode))
+    assert (result.rounds["clients_late"] == 0).all() and result.clients["staleness"].max() > 0
+    for _, own in result.clients.groupby("round"):
+        assert own["weight"].tolist() == pytest.approx((own["samples"] / own["samples"].sum()).tolist())
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
