@@ -132,12 +132,12 @@ def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> No
 
     Raises:
         ConfigError: no client is ever available, or the buffer is larger than the number of clients that train at a
-            time.
+            time or are ever available.
     """
     clients = profiles.clients
     never = never_available(profiles)
     if len(never) == clients:
         raise ConfigError("devices: no client is ever available. Change devices.trace or preset.")
     present = joined(0, clients, schedule.joins, schedule.join_every)
-    there = present - sum(client < present for client in never)
-    timing.rule.check_clients(min(timing.rule.at_once(cohort_size(present, schedule.sampling_rate)), there))
+    at_once = timing.rule.at_once(cohort_size(present, schedule.sampling_rate))
+    timing.rule.check_clients(at_once, present, present - sum(client < present for client in never))

@@ -68,8 +68,14 @@ class TimingRule(ABC):
         """ConfigError for options that contradict one another."""
         return None
 
-    def check_clients(self, at_once: int) -> None:
-        """ConfigError if a step could never come with at most this many clients that train at a time."""
+    def check_clients(self, at_once: int, present: int, available: int) -> None:
+        """ConfigError if a step could never come with these clients.
+
+        Args:
+            at_once: how many may train at a time.
+            present: how many there are at the start of the run.
+            available: how many of them are ever available.
+        """
         return None
 
     def check_seconds(self, shortest: float) -> None:

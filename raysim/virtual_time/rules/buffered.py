@@ -40,12 +40,18 @@ class Buffered(Continuous):
                 f"{self.concurrency}. Set timing.buffer to at most {self.concurrency}, or raise timing.concurrency."
             )
 
-    def check_clients(self, at_once: int) -> None:
-        """ConfigError for a buffer of more updates than clients that train at a time."""
-        if self.buffer > at_once:
+    def check_clients(self, at_once: int, present: int, available: int) -> None:
+        """ConfigError for a buffer of more updates than clients that train at a time, or than are ever available."""
+        if self.buffer > min(at_once, present):
             raise ConfigError(
-                f"timing.buffer: {self.buffer} updates, and at most {counted(at_once, 'client')} at a time. Lower "
-                "it, or raise timing.concurrency (schedule.sampling_rate where that is 0)."
+                f"timing.buffer: {self.buffer} updates, and at most {counted(min(at_once, present), 'client')} at a "
+                "time. Lower it, or raise timing.concurrency (schedule.sampling_rate where that is 0)."
+            )
+        if self.buffer > available:
+            raise ConfigError(
+                f"timing.buffer: {self.buffer} updates of different clients, and only {available} of "
+                f"{counted(present, 'client')} can ever be available. Lower it, or make more of them available "
+                "(devices.trace, events.back_at)."
             )
 
     def updates(self, cohort: int) -> int:

@@ -276,7 +276,7 @@ def test_what_holds_in_every_world(world: tuple[Fleet, Schedule, Timing, int]) -
             fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], []])),
             1,
             {"mode": "buffered", "buffer": 2},
-            "2 updates, and at most 1 client at a time",
+            "2 updates of different clients, and only 1 of 2 clients can ever be available. .*devices.trace",
         ),
         (fleet([1.0], from_windows([[]])), 1, {}, "no client is ever available"),
         (fleet([1.0, 1.0], drop_probability=1.0), 1, {}, "1000 cohorts in a row brought no update"),
