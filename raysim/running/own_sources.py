@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def own_sources(config: RunConfig) -> dict[str, str]:
     sections = (getattr(config, kind) for kind in registry.KINDS)
     named = zip(registry.KINDS, sections, strict=True)
     classes = {registry.public_name(kind, section): type(section) for kind, section in named}
-    return {name: _digest(cls) for name, cls in classes.items() if ":" in name}
+    return {name: _digest(cls) for name, cls in classes.items() if ":" in name}  # type: ignore[arg-type]
 
 
 def recorded(folder: Path) -> dict[str, list[str]]:
@@ -71,7 +72,9 @@ def changes_since(config: RunConfig, folder: Path) -> list[str]:
     return found
 
 
+@functools.cache
 def _digest(cls: type[Any]) -> str:
+    """The digest as of the first call, which is soon after the import: a later change of the file changes no class."""
     bases = [base for base in cls.__mro__ if not is_installed(base)]
     files = {base: getattr(sys.modules.get(base.__module__), "__file__", None) for base in bases}
     whole = {base: file for base, file in files.items() if file and base.__module__ != "__main__"}

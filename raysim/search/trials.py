@@ -163,7 +163,7 @@ def _made(cells: Sequence[Cell], compute: Callable[[Sequence[Cell]], object], as
     """Whether all cells are there, or failed, after those that were missing have been computed."""
     for cell in cells:
         check_cell(cell)
-        sources.check(cell)
+    sources.check(cells)
     missing = [cell for cell in cells if not _settled(cell)]
     for cell in missing:
         try:

@@ -206,11 +206,14 @@ def _names(name: str, path: str) -> bool:
 
 
 def _drawn(measures: Sequence[str]) -> str:
-    """The measure of the curves: the first that rounds have, accuracy where none is such a one."""
+    """The measure of the curves: the first that rounds have; where none is such a one, the column of the first."""
     for name in measures:
         with suppress(ConfigError):  # it is refused as a measure of the table
             if find(name).how not in WHOLE_RUNS:
                 return name
+    with suppress(ConfigError):
+        first = find(measures[0])
+        return "accuracy" if first.how == "gain" else first.column
     return "accuracy"
 
 

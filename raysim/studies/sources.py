@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysim.engine.checkpointing import TRACE_DIGEST, compared
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, DamagedError, ResultsError
 from raysim.running.own_sources import own_sources, recorded
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.proof_file import PROOF_NAME, read_proof
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
-from raysim.studies import failures
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -25,35 +28,55 @@ def place(cell: Cell) -> Path:
 
 def keep(cell: Cell, folder: Path) -> None:
     """Write the digests by which the run in ``folder`` was begun, or of today where it has not begun."""
-    found = _present(cell.config())
-    found |= {name: digests[0] for name, digests in recorded(folder).items() if name in found}
+    found = present(cell.config())
+    found |= {name: digest for name, digest in _begun(cell.config(), folder).items() if name in found}
     if found:
         write_atomically(place(cell), json.dumps(found, indent=2, sort_keys=True).encode())
     else:
         place(cell).unlink(missing_ok=True)
 
 
-def check(cell: Cell) -> None:
-    """ConfigError if a finished or failed cell was made with other code or another trace than there are now."""
-    made = next((path for path in (cell.path, failures.place(cell)) if path.exists()), None)
-    if made is None or not place(cell).exists():
-        return
-    now = _present(cell.config())
-    try:
-        before = read_json(place(cell))
-        check_types(before, dict.fromkeys(now, str))
-    except UnreadableFileError as error:
-        raise ConfigError(f"{place(cell)}: {error}. Remove it, and {made}, to run the cell again") from error
-    changed = [name for name, digest in now.items() if before.get(name, digest) != digest]
+def check(cells: Iterable[Cell]) -> None:
+    """ConfigError if finished cells were made with other code or another trace than there are now.
+
+    A failed one is computed anew, and mixes nothing.
+    """
+    changed: dict[Path, list[str]] = {}
+    for cell in cells:
+        now = present(cell.config())
+        if cell.path.exists() and place(cell).exists():
+            try:
+                before = read_json(place(cell))
+                check_types(before, dict.fromkeys(now, str))
+            except UnreadableFileError as error:
+                raise ConfigError(f"{place(cell)}: {error}. Remove it, and {cell.path}, to run it again") from error
+            if names := [name for name, digest in now.items() if before.get(name, digest) != digest]:
+                changed[cell.path] = names
     if changed:
+        names = [*dict.fromkeys(name for found in changed.values() for name in found)]
         raise ConfigError(
-            f"{made} was made with another content of {', '.join(changed)}. Remove it to run it again, or take the "
-            f"change back; if the change alters no result, remove {place(cell)}"
+            f"{counted(len(changed), 'finished cell')} had another content of {', '.join(names)}: "
+            f"{', '.join(map(str, changed))}. Remove these files to run them again, or take the change back; if it "
+            f"alters no result, remove the files of the same names that end in .sources"
         )
 
 
-def _present(config: RunConfig) -> dict[str, str]:
+def _begun(config: RunConfig, folder: Path) -> dict[str, str]:
+    """The digests that the run recorded at its begin, as far as it did."""
+    found = {name: digests[0] for name, digests in recorded(folder).items()}
+    with suppress(ResultsError, DamagedError):
+        for first in read_proof(folder / PROOF_NAME, 1, torn=True):
+            if trace := first.content.get("settings", {}).get(TRACE_DIGEST):
+                found[_trace(config)] = trace
+    return found
+
+
+def _trace(config: RunConfig) -> str:
+    return f"devices.trace {config.devices.trace}"
+
+
+def present(config: RunConfig) -> dict[str, str]:
     """Name → SHA-256 of each method, workload and model of a user's own, and of the devices' trace."""
     found = own_sources(config)
     trace = compared(config).get(TRACE_DIGEST)
-    return found if trace is None else {**found, f"devices.trace {config.devices.trace}": trace}
+    return found if trace is None else {**found, _trace(config): trace}

@@ -81,8 +81,8 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     cells = list(study.cells())
     for cell in cells:
         check_cell(cell)
-        if not request.table_only:
-            sources.check(cell)
+    if not request.table_only:
+        sources.check(cells)
     if unknown := [cell.path for cell in cells if cell.path.exists() and not cell.path.with_suffix(".yaml").exists()]:
         print(
             f"note: nothing says with which settings {counted(len(unknown), 'cell')} of the table were made, as the "

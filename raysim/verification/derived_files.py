@@ -6,14 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns
 from raysim.driver.summary import OF_THE_DATA, of_rounds, of_settings
 from raysim.storage.untrusted_files import UnreadableFileError, read_text
-from raysim.verification.verdict import Difference
+from raysim.units import counted
+from raysim.verification.verdict import Difference, Verdict
 from raysim.workloads.files.parquet_files import read_parquet
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def data_differences(summary: Mapping[str, Any], again: Mapping[str, Any]) -> It
             yield Difference(SUMMARY, f"{summary.get(name)!r}, and {again.get(name)!r} computed again", item=name)
 
 
-def partition_differences(folder: Path, again: Path) -> Iterator[Difference]:
-    """The first row of the tables of who has which data that is not that of a run that was computed again.
+def compare_partitions(folder: Path, again: Path, verdict: Verdict) -> None:
+    """Compare the tables of who has which data with those of a run that was computed again; adds to the verdict.
 
-    A column that only one of two versions of raysim writes is left out; so are tables that one folder does not have, as
-    the split of more than a thousand clients.
+    Tables that one folder does not have are left out, as the split of more than a thousand clients, and columns that
+    only one of two versions of raysim writes, which the verdict says.
     """
     for name in ("partition.csv", "split.csv"):
         try:
@@ -68,20 +68,33 @@ def partition_differences(folder: Path, again: Path) -> Iterator[Difference]:
         except FileNotFoundError:
             continue
         except (UnreadableFileError, csv.Error) as error:
-            yield Difference(name, f"it cannot be read: {error}")
+            verdict.differences.append(Difference(name, f"it cannot be read: {error}"))
             continue
-        none: dict[str, str] = {}
-        columns_of_both = [column for column in next(iter(mine), none) if column in next(iter(other), none)]
-        for number, (row, expected) in enumerate(zip_longest(mine, other, fillvalue=none), start=2):
-            found = [column for column in columns_of_both if row.get(column) != expected.get(column)]
-            if found:
-                values = f"{row.get(found[0])!r}, and {expected.get(found[0])!r} computed again"
-                yield Difference(name, f"line {number}: {values}", item=found[0])
-                break
+        there, expected = (list(next(iter(rows), ())) for rows in (mine, other))
+        both = [column for column in there if column in expected]
+        if len(mine) != len(other) or (expected and not both):
+            verdict.differences.append(
+                Difference(
+                    name, f"it has {counted(len(mine), 'row')}, and {len(other)} computed again, or other columns"
+                )
+            )
+            continue
+        pairs = enumerate(zip(mine, other, strict=True), start=2)
+        wrong = (
+            (line, column, one, two) for line, (one, two) in pairs for column in both if one[column] != two[column]
+        )
+        if found := next(wrong, None):
+            line, column, one, two = found
+            what = f"line {line}: {one[column]!r}, and {two[column]!r} computed again"
+            verdict.differences.append(Difference(name, what, item=column))
+            continue
+        if left := sorted({*there, *expected} - {*both}):
+            verdict.notes.append(f"{name}: columns that only one of the two has are not compared ({', '.join(left)})")
+        verdict.checked.append(name)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(read_text(path, BYTES, own=True), newline="")))
+    return list(csv.DictReader(io.StringIO(read_text(path, BYTES, own=True), newline=""), restkey=""))
 
 
 def agree(stored: object, value: object) -> bool:

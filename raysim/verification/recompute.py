@@ -20,7 +20,7 @@ from raysim.storage.origin import ORIGIN_NAME, kept_checkpoints
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_record import read_summary
 from raysim.units import counted
-from raysim.verification.derived_files import data_differences, partition_differences
+from raysim.verification.derived_files import compare_partitions, data_differences
 from raysim.verification.differences import first_difference
 from raysim.verification.distances import round_distances
 from raysim.verification.folder_check import FolderCheck
@@ -85,7 +85,7 @@ def again(
             check.verdict.distances += round_distances(check, folder, range(start + 1, last + 1))
         if whole:
             check.verdict.differences += data_differences(check.summary, read_summary(folder))
-            check.verdict.differences += partition_differences(check.path, folder)
+            compare_partitions(check.path, folder, check.verdict)
         if start == 0 and last > 1 and not whole:
             check.verdict.notes.append(f"no checkpoint before round {min(wanted)} is kept: computed from the start")
         shutil.rmtree(folder)

@@ -152,9 +152,11 @@ def _number(path: Path, row: int, name: str, given: object) -> float:
     good = math.isfinite(value) and (value > 0 or (zero_too and value == 0))
     if not good or (name == "drop_probability" and value > 1) or (name == "client" and not value.is_integer()):
         limit = "from 0 to 1" if name == "drop_probability" else "≥ 0" if zero_too else "> 0"
-        kind = "a whole number" if name == "client" else "a number"
+        kind, more = "a number", ""
+        if name == "client":
+            kind, more = "a whole number", " Or leave the column out: then rows are in the order of the clients."
         raise ConfigError(
-            f"devices.trace: {path}, row {row}: {name} {_shown(given)} is not allowed. Allowed: {kind} {limit}."
+            f"devices.trace: {path}, row {row}: {name} {_shown(given)} is not allowed. Allowed: {kind} {limit}.{more}"
         )
     return value
 

@@ -42,10 +42,15 @@ class Buffered(Continuous):
 
     def check_clients(self, at_once: int, present: int, available: int) -> None:
         """ConfigError for a buffer of more updates than clients that train at a time, or than are ever available."""
-        if self.buffer > min(at_once, present):
+        if self.buffer > present:
             raise ConfigError(
-                f"timing.buffer: {self.buffer} updates, and at most {counted(min(at_once, present), 'client')} at a "
-                "time. Lower it, or raise timing.concurrency (schedule.sampling_rate where that is 0)."
+                f"timing.buffer: {self.buffer} updates of different clients, and there are {present} at the start. "
+                "Lower it, or have more clients from the start (workload.clients, schedule.joins)."
+            )
+        if self.buffer > at_once:
+            raise ConfigError(
+                f"timing.buffer: {self.buffer} updates, and at most {counted(at_once, 'client')} at a time. Lower it, "
+                "or raise timing.concurrency (schedule.sampling_rate where that is 0)."
             )
         if self.buffer > available:
             raise ConfigError(

@@ -54,7 +54,7 @@ def test_without_a_terminal_a_line_begins_and_ends_every_cell(
         board.hears(cell, News(2, 2, 0.75, 0.0))
         board.ends(cell, End("finished"))
         board.begins(cell)
-        board.ends(cell, End("finished", "the settings changed"))
+        board.ends(cell, End("finished", "the settings changed\nBring them back"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == cell.name and lines[1].startswith(f"{cell.name}: finished, accuracy 0.7500, ")
     assert not lines[1].endswith(")") and lines[-1].endswith(" (begun again from round 1: the settings changed)")

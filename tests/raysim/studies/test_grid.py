@@ -104,6 +104,7 @@ def test_curves_show_the_first_measure_that_rounds_have(tmp_path: Path) -> None:
         curves = study_file.read(tmp_path / str(number) / "study.yaml").curves
         assert curves is not None and curves.measure.name == drawn
     assert command._drawn(["local_gain"]) == "accuracy"
+    assert command._drawn(["absolute_error_at_epoch_2"]) == "absolute_error"
     with pytest.raises(ConfigError, match="'local_gain' is not allowed: it has one value a run"):
         read(tmp_path, "{mu: [1.0]}\ncurves: {path: a.svg, measure: local_gain, against: round}", GRID)
 

@@ -14,6 +14,7 @@ import pytest
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.studies import cell_run, sources, study_file
+from raysim.studies.places import cell_table
 from raysim.studies.study_file import Cell
 from raysim.study import main
 
@@ -23,6 +24,10 @@ from raysim.methods.fedavg import METHOD
 
 class Mine(METHOD):
     pass
+"""
+IDLE = f"""{METHOD}
+    def aggregate(self, server, updates, context):
+        return server
 """
 TEXT = """
 title: Small
@@ -55,6 +60,9 @@ def written(folder: Path, row: str, seeds: str = "[0]") -> Cell:
 def edit(folder: Path, text: str) -> None:
     """Write the method's file anew, as a program that starts later finds it."""
     (folder / "sourced_method.py").write_text(text)
+    for compiled in folder.glob("__pycache__/sourced_method*"):
+        compiled.unlink()
+    sys.modules.pop("sourced_method", None)
     importlib.invalidate_caches()
 
 
@@ -83,8 +91,8 @@ def test_a_cell_of_another_source_is_not_mixed_with_new_ones(folder: Path, capsy
     capsys.readouterr()
     assert main(words) == 2
     said = capsys.readouterr().err
-    assert "mine-seed0.csv was made with another content of sourced_method:Mine" in said
-    assert "remove " in said and "mine-seed0.sources" in said
+    assert "1 finished cell had another content of sourced_method:Mine: " in said
+    assert "mine-seed0.csv. Remove these files" in said and ".sources" in said
     assert main([*words, "--table-only"]) == 0
     edit(folder, METHOD)  # taken back
     assert main(words) == 0
@@ -100,10 +108,11 @@ def test_an_interrupted_cell_does_not_go_on_with_another_source(folder: Path) ->
     assert ended_after(99, cell) == cell_run.End("finished")
     cell.path.unlink()
     assert ended_after(2, cell).kind == "stopped"
-    edit(folder, METHOD + "# another\n")
+    edit(folder, IDLE)
     end = ended_after(99, cell)
     assert (end.kind, end.reason) == ("finished", "source of sourced_method:Mine: it was changed after the run")
-    sources.check(cell)  # all rounds are of the new one
+    sources.check([cell])
+    assert cell_table(cell.path)["accuracy"].nunique() == 1  # all rounds are of the new one
 
 
 def test_an_edit_in_the_midst_of_a_run_counts_for_the_next(folder: Path) -> None:
@@ -115,7 +124,20 @@ def test_an_edit_in_the_midst_of_a_run_counts_for_the_next(folder: Path) -> None
 
     assert cell_run.run_cell(cell, Edits(), lambda: False).kind == "finished"
     with pytest.raises(ConfigError, match="another content of sourced_method:Mine"):
-        sources.check(cell)
+        sources.check([cell])
+
+
+def test_a_program_that_imported_the_code_before_an_edit_records_what_it_computes_with(folder: Path) -> None:
+    cells = [written(folder, "method.name: 'sourced_method:Mine'", f"[{seed}]") for seed in (0, 1)]
+    assert ended_after(99, cells[0]).kind == "finished"
+    (folder / "sourced_method.py").write_text(IDLE)
+    assert ended_after(99, cells[1]).kind == "finished"
+    first, second = (sources.place(cell).read_text() for cell in cells)
+    assert first == second and cell_table(cells[1].path)["accuracy"].nunique() > 1
+    sources.check(cells)
+    edit(folder, IDLE)  # a program that starts now
+    with pytest.raises(ConfigError, match="2 finished cells had another content"):
+        sources.check(cells)
 
 
 def test_a_trace_that_was_changed_is_noticed(folder: Path) -> None:
@@ -124,10 +146,19 @@ def test_a_trace_that_was_changed_is_noticed(folder: Path) -> None:
     row = f"method.name: fedavg, devices.preset: trace, devices.trace: {trace}"
     cell = written(folder, row)
     assert ended_after(99, cell).kind == "finished"
-    sources.check(cell)
+    sources.check([cell])
     trace.write_text("seconds_per_sample\n" + "10\n" * 3)
     with pytest.raises(ConfigError, match=rf"another content of devices.trace {trace}"):
-        sources.check(cell)
+        sources.check([cell])
+    cell.path.unlink()
+
+    class Rewrites(Silent):
+        def round_finished(self, row: Mapping[str, Any]) -> None:
+            trace.write_text("seconds_per_sample\n" + "0.01\n" * 3)
+
+    assert cell_run.run_cell(cell, Rewrites(), lambda: False).kind == "finished"
+    with pytest.raises(ConfigError, match=rf"another content of devices.trace {trace}"):
+        sources.check([cell])
 
 
 def test_a_cell_of_raysims_own_methods_has_no_such_file(folder: Path) -> None:
@@ -136,7 +167,7 @@ def test_a_cell_of_raysims_own_methods_has_no_such_file(folder: Path) -> None:
     sources.place(cell).write_text(json.dumps({"sourced_method:Mine": "0" * 64}))  # of a row of the same name before
     assert ended_after(99, cell).kind == "finished"
     assert not sources.place(cell).exists()
-    sources.check(cell)
+    sources.check([cell])
 
 
 @pytest.mark.parametrize("content", ["[]", "no JSON", '{"sourced_method:Mine": 3}'])
@@ -145,13 +176,13 @@ def test_a_file_that_is_none_is_told(folder: Path, content: str) -> None:
     assert ended_after(99, cell).kind == "finished"
     sources.place(cell).write_text(content)
     with pytest.raises(ConfigError, match=r"mine-seed0\.sources: .*Remove it"):
-        sources.check(cell)
+        sources.check([cell])
 
 
 def test_a_failed_cell_has_the_source_too(folder: Path) -> None:
     cell = written(folder, "method.name: 'sourced_method:Mine', model.name: mlp, training.learning_rate: 1.0e+30")
     assert ended_after(99, cell).kind == "failed"
-    sources.check(cell)
-    edit(folder, METHOD + "# another\n")
-    with pytest.raises(ConfigError, match=r"failed\.csv was made with another content"):
-        sources.check(cell)
+    sources.check([cell])
+    assert sources.place(cell).exists()
+    edit(folder, METHOD + "# mended\n")
+    sources.check([cell])  # it is computed anew, and mixes nothing

@@ -80,12 +80,19 @@ def test_another_split_in_the_table_of_clients_is_found(tmp_path: Path, capsys: 
     assert verify([str(folder)]) == 0  # no chain has it, the data has
     assert verify([str(folder), "--all"]) == 1
     assert f"partition.csv (samples): line 3: '99999', and {own!r} computed again" in capsys.readouterr().out
-    table.write_text("\n".join(lines[:-1]) + "\n")
+    for fewer in (lines[:-1], lines[:1], []):
+        table.write_text("".join(f"{line}\n" for line in fewer))
+        assert verify([str(folder), "--all"]) == 1
+        said = f"partition.csv: it has {'2 rows' if len(fewer) > 1 else '0 rows'}, and 3 computed again"
+        assert said in capsys.readouterr().out
+    table.write_text("\n".join(["a", "0", "1", "2"]) + "\n")  # no column of these
     assert verify([str(folder), "--all"]) == 1
-    assert "partition.csv (client): line 4: None, and '2' computed again" in capsys.readouterr().out
     others = [",".join(line.split(",")[1:]) for line in lines]  # a version without the first column
-    table.write_text("\n".join(others) + "\n")
+    table.write_text("\n".join(others) + ",more\n")
+    capsys.readouterr()
     assert verify([str(folder), "--all"]) == 0
+    said = capsys.readouterr().out
+    assert "partition.csv: columns that only one of the two has are not compared (client)" in said
     table.write_bytes(b"\xff")
     assert verify([str(folder), "--all"]) == 1
     assert "partition.csv: it cannot be read: it is not UTF-8 text (byte 0)" in capsys.readouterr().out

@@ -104,7 +104,10 @@ def test_json_with_windows_and_fedscales_columns(tmp_path: Path) -> None:
         ("bandwidth_up,available\n1,0-5\n1,noon\n", "row 2: available 'noon' is not allowed"),
         ("bandwidth_up,available,period\n1,0-5,9\n1,0-5,8\n", "period must be the same number > 0 in every row"),
         ("bandwidth_up,available,period\n1,0-5,a day\n1,0-5,8\n", "period must be the same number > 0 in every row"),
-        ("client,watts\na,1\nb,1\n", "row 1: client 'a' is not allowed. Allowed: a whole number ≥ 0."),
+        (
+            "client,watts\na,1\nb,1\n",
+            "row 1: client 'a' is not allowed. Allowed: a whole number ≥ 0. Or leave",
+        ),
         ("client,watts\n0,1\n0.5,1\n", "row 2: client 0.5 is not allowed. Allowed: a whole number ≥ 0."),
         ("client,watts\n0,1\n,1\n", "row 2: client None is not allowed"),
         ("client,watts\n4,1\n1,1\n1,1\n", "has client 1 in the rows 2 and 3. Give each client one row."),
