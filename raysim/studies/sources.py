@@ -43,7 +43,10 @@ def check(cells: Iterable[Cell]) -> None:
     """
     changed: dict[Path, list[str]] = {}
     for cell in cells:
-        now = present(cell.config())
+        try:  # of all cells, as soon after their code was imported as can be
+            now = present(cell.config())
+        except ConfigError:  # values that no run can have together, which is told where it would be computed
+            continue
         if cell.path.exists() and place(cell).exists():
             try:
                 before = read_json(place(cell))
