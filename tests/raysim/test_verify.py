@@ -72,7 +72,7 @@ def test_equal_is_said_with_what_was_checked(runs: dict[str, Path], capsys: pyte
     equal, proof = capsys.readouterr().out.splitlines()
     assert equal == (
         "equal: 6 rounds, checkpoint of round 4, checkpoint of round 6, model.safetensors, summary.json, "
-        "6 rounds computed again"
+        "partition.csv, 6 rounds computed again"
     )
     assert proof == f"proof {head}"
     assert main([str(runs["fedavg"]), "--head", head]) == 0

@@ -81,10 +81,10 @@ def test_rounds_before_the_drift_are_as_without_and_all_after_are_not(tmp_path: 
 @pytest.mark.parametrize(
     ("mode", "rounds", "trained", "judged"),
     [
-        # Rounds begin at 0, 3, 6 and 9 seconds; the model of the second is judged at 6.
+        # Rounds begin at 0, 3.2, 6.4 and 9.6 seconds; the model of the second is judged at 6.4.
         ("sync", 4, [3, 4], [2, 3, 4]),
-        # Steps at 1, 2, 3, 3, 4, 5, 6 and 6 seconds. The sixth and seventh take tasks of client 0 that began at 4 and
-        # 5, the eighth one of client 1 that began at 3.
+        # Steps at 1, 2, 3, 3.2, 4, 5, 6 and 6.4 seconds. The sixth and seventh take tasks of client 0 that began at 4
+        # and 5, the eighth one of client 1 that began at 3.2.
         ("async", 8, [6, 7], [5, 6, 7, 8]),
     ],
 )
@@ -92,12 +92,12 @@ def test_a_task_has_the_data_of_the_time_at_which_it_begins(
     tmp_path: Path, mode: str, rounds: int, trained: list[int], judged: list[int]
 ) -> None:
     trace = tmp_path / "trace.csv"
-    trace.write_text("seconds_per_sample,bandwidth_down,bandwidth_up\n0.125,1e30,1e30\n0.375,1e30,1e30\n")
+    trace.write_text("seconds_per_sample,bandwidth_down,bandwidth_up\n0.125,1e30,1e30\n0.4,1e30,1e30\n")
     options: dict[str, Any] = {
         "workload__clients": 2,
         "schedule__rounds": rounds,
         "schedule__local_epochs": 1,
-        "training__steps_per_epoch": 1,  # of 8 samples: 1 and 3 seconds
+        "training__steps_per_epoch": 1,  # of 8 samples: 1 and 3.2 seconds
         "devices__preset": "trace",
         "devices__trace": str(trace),
         "devices__latency": 0.0,

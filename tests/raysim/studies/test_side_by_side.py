@@ -77,9 +77,10 @@ def started(path: Path) -> tuple[subprocess.Popen[str], Cell, int]:
 
 
 def goes_on(cell: Cell) -> int:
-    """The first round that a further attempt at the cell begins."""
+    """The first round that a further attempt at the cell begins; where it is the first again, the end says why."""
     rounds = Rounds()
-    assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")
+    end = cell_run.run_cell(cell, rounds, lambda: False)
+    assert end.kind == "finished" and bool(end.reason) == (rounds.begun[0] == 1)
     return rounds.begun[0]
 
 
