@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from raysim.client_side.worker import Worker
+    from raysim.config.run_config import RunConfig
     from raysim.workloads.federated_data import Batch
 
 
@@ -34,12 +35,10 @@ def check_outputs(worker: Worker) -> None:
         return
     import torch
 
-    try:
-        batch = next(iter(worker.data(0).train.batches(2)))
-    except Exception:  # of the client's data, which raise it again where the client can be named
+    batch = _two_samples(worker)
+    if batch is None:
         return
-    model = worker.model(0)
-    name = getattr(config.model, "class_name", "") or registry.public_name("model", config.model)
+    model, name = worker.model(0), _name(config)
     with torch.inference_mode(), seeds.kept_streams():
         try:
             outputs = model.module.eval()(batch.x)
@@ -70,14 +69,10 @@ def check_gradients_of_samples(worker: Worker) -> None:
     from raysim.training.private_gradient import of_each_sample
     from raysim.workloads.models.classifier import has_batch_norm
 
-    try:
-        batch = next(iter(worker.data(0).train.batches(2)))
-    except Exception:  # of the client's data, which raise it again where the client can be named
-        return
-    model = worker.model(0)
+    batch, model = _two_samples(worker), worker.model(0)
+    if batch is None or not isinstance(batch.x, torch.Tensor) or has_batch_norm(model.module):
+        return  # others than tensors are refused elsewhere, and BatchNorm too, or the training freezes it
     module = model.module.train()
-    if has_batch_norm(module) or not isinstance(batch.x, torch.Tensor):  # refused, or frozen by the training itself
-        return
     trained = {name: each.detach() for name, each in module.named_parameters() if each.requires_grad}
 
     def loss(called: Callable[[torch.Tensor], torch.Tensor], of: Batch) -> torch.Tensor:
@@ -89,15 +84,27 @@ def check_gradients_of_samples(worker: Worker) -> None:
         except Exception as error:
             if _fails(lambda: loss(module, batch)):  # without vmap too: raised again where the client can be named
                 return
-            name = getattr(config.model, "class_name", "") or registry.public_name("model", config.model)
             reason = " ".join(reason_of(error).split()).split(". ")[0]
             raise ConfigError(
                 "privacy.kind: dp-sgd computes the gradient of every sample with torch.func.vmap, which does not "
-                f"follow model {name} or its loss: {reason}. Leave out what looks at single values (.item(), an if on "
-                "a tensor) and what writes into buffers, or set privacy.kind to central or local."
+                f"follow model {_name(config)} or its loss: {reason}. Leave out what looks at single values (.item(), "
+                "an if on a tensor) and what writes into buffers, or set privacy.kind to central or local."
             ) from error
         finally:
             model.reset()
+
+
+def _two_samples(worker: Worker) -> Batch | None:
+    """Two training samples of the first client; None where its data raise, as they do again where it can be named."""
+    try:
+        return next(iter(worker.data(0).train.batches(2)))
+    except Exception:
+        return None
+
+
+def _name(config: RunConfig) -> str:
+    """The model's name as a user knows it."""
+    return getattr(config.model, "class_name", "") or registry.public_name("model", config.model)
 
 
 def _fails(call: Callable[[], object]) -> bool:

@@ -23,7 +23,7 @@ from raysim.errors import RaysimError, reason_of
 from raysim.exchange.payload import Failure, Packed, Returned, TrainedChunk
 from raysim.exchange.pool_protocol import power_of_two
 from raysim.exchange.profile_marks import Marks
-from raysim.exchange.returned_values import unusable, what_to_lower
+from raysim.exchange.returned_values import unusable
 from raysim.exchange.task_digests import returned_digests
 from raysim.flat_model import to_numpy
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
@@ -205,7 +205,7 @@ def _train_one(
             return Failure(task.client, stage, changed), state
         stage = "update"
         marks(stage, task.client)
-        reason = unusable(update, after, model, worker.objective.columns, what_to_lower(worker.config))
+        reason = unusable(update, after, model, worker.objective.columns, worker.config)
         return (Failure(task.client, stage, reason), state) if reason else (update, after)
     except (Exception, SystemExit) as error:
         if is_out_of_memory(error):

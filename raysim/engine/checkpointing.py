@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
 from raysim.storage.state_digest import digest_of_digests, state_digest
 from raysim.units import counted
-from raysim.workloads.files.regular_files import open_regular
+from raysim.virtual_time.devices import traces
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -223,10 +222,8 @@ def kept_noise(folder: RunFolder) -> float | None:
 def compared(config: RunConfig) -> dict[str, Any]:
     """The settings that a checkpoint remembers, and what was in the trace file that they name."""
     found: dict[str, Any] = json.loads(json.dumps(recorded(settings(config))))
-    trace = Path(config.devices.trace)
-    if trace.is_file():
-        with open_regular(trace) as file:
-            found[TRACE_DIGEST] = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest := traces.digest(config.devices):
+        found[TRACE_DIGEST] = digest
     return found
 
 

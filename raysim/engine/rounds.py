@@ -27,7 +27,7 @@ from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan, Selection, first_selection
 from raysim.engine.server_half import check_server, first_message, first_server, stage
 from raysim.errors import DiskFullError
-from raysim.exchange.returned_values import check_messages, check_report, what_to_lower
+from raysim.exchange.returned_values import check_messages, check_report
 from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.virtual_time.clock import VirtualClock
@@ -182,7 +182,7 @@ class Rounds:
             if collected.updates.clients or self.method.traits.empty_rounds:
                 server = self.method.aggregate(server, collected.updates, context)
         check_report(context.report, len(collected.updates.clients), number, self.worker.objective.columns)
-        check_server(server, self._first_server, number, type(self.method).__name__, what_to_lower(self.config))
+        check_server(server, self._first_server, number, type(self.method).__name__, self.config)
         aggregated = time.perf_counter()
         before = self.state
         try:

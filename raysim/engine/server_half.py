@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from raysim.errors import RaysimError, code_error
+from raysim.exchange.returned_values import what_to_lower
 from raysim.storage import pytree
 from raysim.storage.tree_template import check_fits
 
 if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
+    from raysim.config.run_config import RunConfig
     from raysim.method import Message
 
 
@@ -45,13 +47,13 @@ def first_message(worker: Worker, server: Any) -> Message:
     return message
 
 
-def check_server(server: Any, first: Any, number: int, method: str, lower: str = "training.learning_rate") -> None:
+def check_server(server: Any, first: Any, number: int, method: str, config: RunConfig) -> None:
     """Check a new state of the server where it was made: a later round or a resumed run could not say what is wrong.
 
     Args:
         first: the state before the first round, whose dataclasses, shapes and types it must have.
         method: the method's class.
-        lower: options one of which is to be lowered where sums overflow.
+        config: the run's.
 
     Raises:
         RaysimError: it does not fit, or holds nan or inf.
@@ -67,5 +69,5 @@ def check_server(server: Any, first: Any, number: int, method: str, lower: str =
     if not pytree.finite(server):  # sums of finite updates may still overflow
         raise RaysimError(
             f"round {number}, stage aggregate: the server's new state holds NaN or infinite values, so the round is "
-            f"dropped. Lower {lower}"
+            f"dropped. Lower {what_to_lower(config)}"
         )

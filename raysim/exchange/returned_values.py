@@ -29,13 +29,7 @@ def what_to_lower(config: RunConfig) -> str:
     return " or ".join(options)
 
 
-def unusable(
-    update: Any,
-    state: Any,
-    model: FlatModel,
-    judged: Collection[str],
-    lower: str = "training.learning_rate",
-) -> str:
+def unusable(update: Any, state: Any, model: FlatModel, judged: Collection[str], config: RunConfig) -> str:
     """Why what ``train`` returned cannot be used; empty if it can.
 
     Args:
@@ -43,7 +37,7 @@ def unusable(
         state: what the client keeps from now on; None: nothing.
         model: as the task left it.
         judged: columns of the tables that the run's objective makes.
-        lower: the options of :func:`what_to_lower`.
+        config: the run's.
     """
     if reason := no_update(update, model):
         return reason
@@ -58,7 +52,7 @@ def unusable(
     where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
     return (
         f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
-        f"nothing of it was aggregated. Lower {lower}, or look at this client's data"
+        f"nothing of it was aggregated. Lower {what_to_lower(config)}, or look at this client's data"
     )
 
 

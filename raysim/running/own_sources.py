@@ -27,7 +27,7 @@ def own_sources(config: RunConfig) -> dict[str, str]:
     sections = (getattr(config, kind) for kind in registry.KINDS)
     named = zip(registry.KINDS, sections, strict=True)
     classes = {registry.public_name(kind, section): type(section) for kind, section in named}
-    return {name: _digest(cls) for name, cls in classes.items() if ":" in name}  # type: ignore[arg-type]
+    return {name: _digest(cls) for name, cls in classes.items() if ":" in name}  # type: ignore[arg-type]  # a class has a hash
 
 
 def recorded(folder: Path) -> dict[str, list[str]]:

@@ -83,11 +83,9 @@ class Board(LiveDisplay):
         elif end.kind in WORDS:
             accuracy = "" if math.isnan(line.news.accuracy) else f", accuracy {line.news.accuracy:.4f}"
             took = units.duration(time.monotonic() - line.begun)
-            again = (
-                f" (begun again from round 1: {end.reason.splitlines()[0]})"
-                if end.reason and self._live is None
-                else ""
-            )
+            again = ""
+            if end.reason and self._live is None:  # above a live table it was said as a note
+                again = f" (begun again from round 1: {end.reason.splitlines()[0]})"
             self.says(f"{cell.name}: {WORDS[end.kind]}{accuracy}, {took}{again}")
 
     def _introduce(self, line: _Line) -> None:

@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysim.engine.checkpointing import TRACE_DIGEST, compared
+from raysim.engine.checkpointing import TRACE_DIGEST
 from raysim.errors import ConfigError, DamagedError, ResultsError
 from raysim.running.own_sources import own_sources, recorded
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.proof_file import PROOF_NAME, read_proof
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
 from raysim.units import counted
+from raysim.virtual_time.devices import traces
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -28,8 +29,9 @@ def place(cell: Cell) -> Path:
 
 def keep(cell: Cell, folder: Path) -> None:
     """Write the digests by which the run in ``folder`` was begun, or of today where it has not begun."""
-    found = present(cell.config())
-    found |= {name: digest for name, digest in _begun(cell.config(), folder).items() if name in found}
+    config = cell.config()
+    found = _present(config)
+    found |= {name: digest for name, digest in _begun(config, folder).items() if name in found}
     if found:
         write_atomically(place(cell), json.dumps(found, indent=2, sort_keys=True).encode())
     else:
@@ -44,7 +46,7 @@ def check(cells: Iterable[Cell]) -> None:
     changed: dict[Path, list[str]] = {}
     for cell in cells:
         try:  # of all cells, as soon after their code was imported as can be
-            now = present(cell.config())
+            now = _present(cell.config())
         except ConfigError:  # values that no run can have together, which is told where it would be computed
             continue
         if cell.path.exists() and place(cell).exists():
@@ -60,8 +62,16 @@ def check(cells: Iterable[Cell]) -> None:
         raise ConfigError(
             f"{counted(len(changed), 'finished cell')} had another content of {', '.join(names)}: "
             f"{', '.join(map(str, changed))}. Remove these files to run them again, or take the change back; if it "
-            f"alters no result, remove the files of the same names that end in .sources"
+            "alters no result, remove the files of the same names that end in .sources"
         )
+
+
+def _present(config: RunConfig) -> dict[str, str]:
+    """Name → SHA-256 of each method, workload and model of a user's own, and of the devices' trace."""
+    found = own_sources(config)
+    if digest := traces.digest(config.devices):
+        found[_trace(config)] = digest
+    return found
 
 
 def _begun(config: RunConfig, folder: Path) -> dict[str, str]:
@@ -69,17 +79,10 @@ def _begun(config: RunConfig, folder: Path) -> dict[str, str]:
     found = {name: digests[0] for name, digests in recorded(folder).items()}
     with suppress(ResultsError, DamagedError):
         for first in read_proof(folder / PROOF_NAME, 1, torn=True):
-            if trace := first.content.get("settings", {}).get(TRACE_DIGEST):
-                found[_trace(config)] = trace
+            if digest := first.content.get("settings", {}).get(TRACE_DIGEST):
+                found[_trace(config)] = digest
     return found
 
 
 def _trace(config: RunConfig) -> str:
     return f"devices.trace {config.devices.trace}"
-
-
-def present(config: RunConfig) -> dict[str, str]:
-    """Name → SHA-256 of each method, workload and model of a user's own, and of the devices' trace."""
-    found = own_sources(config)
-    trace = compared(config).get(TRACE_DIGEST)
-    return found if trace is None else {**found, _trace(config): trace}

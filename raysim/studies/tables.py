@@ -175,14 +175,12 @@ def unmeasured(study: Study, found: Iterable[tuple[str, str, str]]) -> list[str]
     """Measures of which no finished cell has a value, if there is a finished cell.
 
     Args:
-        found: the values of those of the main table; values of those that others or a picture show are looked up.
+        found: (row, column, measure) of every value of what tables and pictures show.
     """
     if not any(cell.path.exists() for cell in study.cells()):
         return []
-    asked = dict.fromkeys(measure for _, measure in study.asked_for)
-    others = [measure for measure in asked if measure not in study.measures]
-    seen = {name for _, _, name in (*found, *values(study, others))}
-    return [measure.name for measure in asked if measure.name not in seen]
+    seen = {name for _, _, name in found}
+    return [name for name in dict.fromkeys(measure.name for _, measure in study.asked_for) if name not in seen]
 
 
 def place_of_table(study: Study) -> tuple[str, str]:

@@ -61,12 +61,14 @@ def carry_out(request: Command) -> Answer:
     except KeyboardInterrupt:
         said = "interrupted; finished cells are kept, a repeat goes on with the others"
         return Answer(error=said, code=interruption.exit_code)
-    found = values(study, study.measures)
-    for name in unmeasured(study, found):
+    every = values(study, dict.fromkeys(measure for _, measure in study.asked_for))
+    for name in unmeasured(study, every):
         print(
             f"raysim: no finished cell has a value of {name}; does a method report it, or an option ask for it?",
             file=sys.stderr,
         )
+    of_table = {measure.name for measure in study.measures}
+    found = {key: seeds for key, seeds in every.items() if key[2] in of_table}
     if failed:
         said = "failed cells, which a repeat runs again:\n" + "\n".join(failures.sentences(failed))
         return Answer(told=_told(study, found), error=said, code=FAILED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SUMMARY = "summary.json"
 BYTES = 2**26
 """Largest table of who has which data that is read."""
+Rows = list[dict[str, str]]
 
 
 def summary_differences(
@@ -67,33 +68,34 @@ def compare_partitions(folder: Path, again: Path, verdict: Verdict) -> None:
             mine, other = (_rows(place / name) for place in (folder, again))
         except FileNotFoundError:
             continue
-        except (UnreadableFileError, csv.Error) as error:
+        except (OSError, UnreadableFileError, csv.Error) as error:
             verdict.differences.append(Difference(name, f"it cannot be read: {error}"))
             continue
-        there, expected = (list(next(iter(rows), ())) for rows in (mine, other))
+        there, expected = ([*next(iter(rows), ())] for rows in (mine, other))
         both = [column for column in there if column in expected]
-        if len(mine) != len(other) or (expected and not both):
-            verdict.differences.append(
-                Difference(
-                    name, f"it has {counted(len(mine), 'row')}, and {len(other)} computed again, or other columns"
-                )
-            )
-            continue
-        pairs = enumerate(zip(mine, other, strict=True), start=2)
-        wrong = (
-            (line, column, one, two) for line, (one, two) in pairs for column in both if one[column] != two[column]
-        )
-        if found := next(wrong, None):
-            line, column, one, two = found
-            what = f"line {line}: {one[column]!r}, and {two[column]!r} computed again"
-            verdict.differences.append(Difference(name, what, item=column))
+        if wrong := _first_wrong(name, mine, other, both):
+            verdict.differences.append(wrong)
             continue
         if left := sorted({*there, *expected} - {*both}):
             verdict.notes.append(f"{name}: columns that only one of the two has are not compared ({', '.join(left)})")
         verdict.checked.append(name)
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _first_wrong(name: str, mine: Rows, other: Rows, both: Sequence[str]) -> Difference | None:
+    """The first row of a table that differs from that of a new computation in the columns that both have."""
+    if len(mine) != len(other) or (other and not both):
+        rows = counted(len(mine), "row")
+        return Difference(name, f"it has {rows}, and {len(other)} computed again, or other columns")
+    for line, (one, two) in enumerate(zip(mine, other, strict=True), start=2):
+        for column in both:
+            if one[column] != two[column]:
+                return Difference(
+                    name, f"line {line}: {one[column]!r}, and {two[column]!r} computed again", item=column
+                )
+    return None
+
+
+def _rows(path: Path) -> Rows:
     return list(csv.DictReader(io.StringIO(read_text(path, BYTES, own=True), newline=""), restkey=""))
 
 

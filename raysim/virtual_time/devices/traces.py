@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import warnings
@@ -34,6 +35,15 @@ CHUNK = 10_000
 
 Rows = dict[int, dict[str, Any]]
 """The clients' rows in their order, by the number that each row has in the file, from 1."""
+
+
+def digest(devices: Devices) -> str:
+    """SHA-256 of the content of ``devices.trace``; empty where there is no such file."""
+    path = Path(devices.trace)
+    if not path.is_file():
+        return ""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read(devices: Devices, clients: int) -> tuple[dict[str, NDArray[np.float64]], Availability | None]:

@@ -172,7 +172,7 @@ def test_results_are_in_a_folder(results: str, wrong: str, folder: Path) -> None
 
 
 def test_a_place_is_a_path(folder: Path) -> None:
-    """A traceback."""
+    """The character NUL in one was a traceback."""
     message = refused(folder, text=TEXT.replace("results: results", 'results: "a\\0b"'))
     assert message.endswith(r"'a\x00b' is not allowed. Allowed: a path, without the character NUL.")
 

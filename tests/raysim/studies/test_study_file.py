@@ -51,7 +51,7 @@ def test_options_may_follow_the_seed(small: Path) -> None:
     [("workload.clients", "base"), ("model.name", "columns: MLP"), ("method.mu", "rows: Strong prox")],
 )
 def test_an_option_that_follows_the_seed_has_no_other_value(small: Path, option: str, place: str) -> None:
-    """What a row said of it was never read."""
+    """A value that a row gave it was never read."""
     text = TEXT.replace("seeds: [0, 1]", f"seeds: [0, 1]\nper_seed: [{option}]")
     small.write_text(text.replace("FedAvg: {method.name: fedavg}", "FedProx: {method.name: fedprox}"), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:

@@ -59,7 +59,7 @@ def test_against_a_look_at_every_second(seconds: list[int], time: int, repeats: 
 
 
 @given(st.floats(0.0, 0.99), st.floats(0.1, 1e5), st.floats(0.0, 1e6))
-def test_whoever_waits_for_a_window_finds_it_open(start: float, period: float, time: float) -> None:
+def test_a_wait_for_a_window_ends_where_it_is_open(start: float, period: float, time: float) -> None:
     """In spite of rounding, or a clock that goes on to the next window would never get there."""
     found = from_windows([[(start * period, (start + 0.01) * period)]], period)
     assert found.until(0, found.next(0, time)) > found.next(0, time)
