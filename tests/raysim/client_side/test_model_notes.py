@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import raysim
+from raysim.client_side.model_notes import check_gradients_of_samples
+from raysim.client_side.worker import Worker
 from raysim.methods.fedavg import FedAvg
 from tests.own_data import QUICK, Net, three_clients
 from tests.watch import Watch
@@ -120,12 +122,28 @@ def test_private_training_of_a_model_that_vmap_does_not_follow_is_refused_before
     assert not folder.exists()
 
 
+class Drops(Net):
+    """Its forward draws random numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(torch.nn.functional.dropout(x, 0.5, self.training))
+
+
 def test_looking_at_the_gradients_of_samples_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {**QUICK, "privacy": {"kind": "dp-sgd", "noise_multiplier": 1.0}}
-    looked = raysim.run("fedavg", model=Net, clients=three_clients(), **given, output=str(tmp_path / "looked"))
-    monkeypatch.setattr("raysim.driver.drive.check_gradients_of_samples", lambda worker: None)
-    blind = raysim.run("fedavg", model=Net, clients=three_clients(), **given, output=str(tmp_path / "blind"))
-    assert looked.summary["proof"] == blind.summary["proof"]
+    found: list[bool] = []
+
+    def state(worker: Worker) -> tuple[torch.Tensor, ...]:
+        return torch.get_rng_state(), worker.model(0).buffer.clone()
+
+    def watched(worker: Worker) -> None:
+        before = state(worker)
+        check_gradients_of_samples(worker)
+        found.extend(map(torch.equal, before, state(worker)))
+
+    monkeypatch.setattr("raysim.driver.drive.check_gradients_of_samples", watched)
+    given = {**QUICK, "privacy": {"kind": "dp-sgd", "noise_multiplier": 1.0}, "output": str(tmp_path / "run")}
+    raysim.run("fedavg", model=Drops, clients=three_clients(), **given)
+    assert found == [True, True]
 
 
 def notes(folder: Path, method: Any, model: torch.nn.Module, decay: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,10 @@ def test_a_measure_that_no_cell_has_is_said(small: Path, capsys: pytest.CaptureF
     assert study.main([str(small), "--table-only"]) == 0
     said = capsys.readouterr().err
     assert said.count("no finished cell") == 1 and "has a value of auc;" in said
+    small.write_text(TEXT + "heat_map: {path: h.png, measure: tail_accuracy, label: a}\n", encoding="utf-8")
+    assert study.main([str(small), "--table-only", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["measure"] for each in told["values"]} == {"accuracy", "best_accuracy"}  # those of the table alone
 
 
 @pytest.mark.parametrize("second", [tables.BEGIN, "<!-- table small: written by raysim.study -->"])
