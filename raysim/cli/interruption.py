@@ -30,6 +30,7 @@ class Interruption(Silent):
         self._asked = False
         self._rounds = False
         self._before: dict[int, object] = {}
+        self._process = os.getpid()
 
     @property
     def exit_code(self) -> int:
@@ -60,6 +61,8 @@ class Interruption(Silent):
         self._rounds = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a child that Ray has forked and that is not yet a program of its own
+            os._exit(128 + number)
         if number == signal.SIGHUP:
             _silence_closed_terminal()
         first = not self._asked

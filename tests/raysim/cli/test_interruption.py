@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from raysim.cli.interruption import Interruption
 from raysim.launch import main
 from tests.fingerprint import fingerprint
 from tests.processes import within
@@ -69,6 +70,17 @@ def test_the_last_whole_round_is_saved(place: Path, capsys: pytest.CaptureFixtur
     assert advice == "Go on with: python -m raysim.launch --resume run --method mine:Waiting"
     assert "Traceback" not in said
     goes_on_as_if_nothing_had_been(place, capsys)
+
+
+@pytest.mark.parametrize("number", CODES)
+def test_a_signal_in_a_forked_child_ends_only_the_child(capfd: pytest.CaptureFixture[str], number: int) -> None:
+    """Ctrl-C while Ray starts may come between the fork of a process of Ray and the start of its program."""
+    program = [sys.executable, "-c", "print('the program ran')"]
+    with Interruption() as interruption:
+        child = subprocess.run(program, preexec_fn=lambda: signal.raise_signal(number), check=False)
+        assert child.returncode == CODES[signal.Signals(number)]
+        assert not interruption.asked()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_nohup_is_heeded(place: Path) -> None:
