@@ -17,6 +17,7 @@ from typing import Any
 from raysim import portable
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.answering import Answer, answered
+from raysim.config.registry import KINDS
 from raysim.config.run_config import RunConfig, classes_of
 from raysim.errors import FAILED, FINISHED, ResultsError
 from raysim.remote.places import run_folder
@@ -72,8 +73,9 @@ def _verified(options: argparse.Namespace) -> Answer:
     computes = options.all or options.rounds or options.spot
     if options.tolerance and not (options.all or options.rounds):
         raise ResultsError("--tolerance: no rounds are computed again. Add --all, or --rounds 3,17 say.")
-    if not computes and (unused := "--actors" if options.actors else "--cpu" if options.cpu else ""):
-        raise ResultsError(f"{unused}: nothing is computed again. Add --all, or --rounds 3,17 or --spot 5 say.")
+    unused = [name for name in ("actors", "cpu", "trust", *KINDS) if getattr(options, name)]
+    if unused and not computes:
+        raise ResultsError(f"--{unused[0]}: nothing is computed again. Add --all, or --rounds 3,17 or --spot 5 say.")
     config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
     if config is not None and config.engine.portable:
         portable.start_again()

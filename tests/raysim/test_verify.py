@@ -159,7 +159,7 @@ def test_rounds_and_counts_that_are_none_are_refused(folder: Path, capsys: pytes
     with pytest.raises(SystemExit, match="2"):
         main([str(folder), "--rounds", "3,x"])
     assert "--rounds: '3,x' are no rounds. Allowed: whole numbers" in capsys.readouterr().err
-    for unused in (["--actors", "4"], ["--cpu"]):
+    for unused in (["--actors", "4"], ["--cpu"], ["--method", "scaffold"], ["--trust", str(folder)]):
         assert main([str(folder), *unused]) == 2
         assert f"{unused[0]}: nothing is computed again. Add --all, or --rounds 3,17" in capsys.readouterr().err
     assert main([str(folder), "--spot=-3"]) == 2
