@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from raysim.config.config_file import read_config_file, read_plain
@@ -18,6 +17,7 @@ from raysim.judge.refusals import Refusal, listed, of_one
 from raysim.judge.runs import Side
 from raysim.results.measures import Measure, find
 from raysim.search.command import FILE as SEARCH
+from raysim.search.trials import Trial, best_of
 from raysim.studies import choosing
 from raysim.studies.command import FILE as STUDY
 from raysim.studies.places import cell_table
@@ -189,15 +189,22 @@ def _search(folder: Path) -> Tuning:
         rows = path.with_suffix(".csv")
         if rows.exists() and (value := measure.of(cell_table(rows))) is not None:
             values.setdefault(number, []).append(value)
-    most = max((trial[ROUNDS] for trial in tried.values()), default=0)
-    sign = 1 if measure.best == "largest" else -1
-    known = {
-        number: sign * fmean(own)
-        for number, own in values.items()
-        if len(own) == len(seeds) and tried[number][ROUNDS] == most
-    }
-    chosen = tried[max(known, key=lambda number: known[number])] if known else None
-    return Tuning(folder, measure, [tried[number] for number in sorted(tried)], len(seeds), chosen)
+    end = _last_rung(request, last.values(), tried.values())
+    trials = list[Trial]()
+    for number, own in sorted(tried.items()):
+        measured = tuple(values.get(number, ()))
+        whole = len(measured) == len(seeds)
+        trials.append(Trial(number, own, (), measured if whole else None, pruned=own[ROUNDS] < end))
+    best = best_of(trials, measure)
+    return Tuning(folder, measure, [trial.values for trial in trials], len(seeds), best.values if best else None)
+
+
+def _last_rung(request: Mapping[str, Any], cells: Iterable[Path], tried: Iterable[Mapping[str, Any]]) -> int:
+    """The rounds of a trial that was trained to its end with successive halving; 0 without, where each has its own."""
+    found = request.get("rungs")
+    rungs = [rung for rung in found if isinstance(rung, int)] if isinstance(found, list) else []
+    halved = rungs or any((match := TRIAL.fullmatch(path.name)) and match[3] for path in cells)
+    return max([*rungs, *(trial[ROUNDS] for trial in tried)], default=0) if halved else 0
 
 
 def _last_cells(results: Path) -> dict[tuple[int, int], Path]:
