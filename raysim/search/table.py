@@ -6,7 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from raysim.errors import ConfigError
 from raysim.schedule import planned_intervals
+from raysim.search.halving import ROUNDS
 from raysim.search.trials import Search, Trial, best_of
 from raysim.studies.pictures import scale_of
 from raysim.units import counted
@@ -20,7 +22,7 @@ def page(search: Search, trials: Sequence[Trial], command: str, config: RunConfi
 
     Args:
         command: the command line that makes it again.
-        config: one of the runs, for the number of its rounds.
+        config: one of the runs, for the number of rounds of a trial whose values no run can have together.
     """
     known = {("", str(trial.number), search.measure.name): [*trial.measured] for trial in trials if trial.measured}
     scale = scale_of(search.measure, known)
@@ -46,8 +48,7 @@ def _below(search: Search, trials: Sequence[Trial], config: RunConfig) -> list[s
     """The lines under the table: its budget, who chose by which measure, and whether trials are left."""
     choice = "" if search.bracket is None else ", of trials that were trained to the end"
     lines = [
-        f"{_budget(search, trials, len(planned_intervals(config)))}; methods that are compared need searches of the "
-        "same.",
+        f"{_budget(search, trials, config)}; methods that are compared need searches of the same.",
         f"Chosen by the mean of {search.measure.name} over the seeds, on validation data{choice}. "
         f"Asked by Optuna's TPE (seed {search.sampler_seed}) in batches of {search.batch}.",
     ]
@@ -56,16 +57,18 @@ def _below(search: Search, trials: Sequence[Trial], config: RunConfig) -> list[s
     return lines
 
 
-def _budget(search: Search, trials: Sequence[Trial], rounds: int) -> str:
+def _budget(search: Search, trials: Sequence[Trial], config: RunConfig) -> str:
     """The rounds that all trials were given, which follow from the request alone, and those that were trained of them.
 
     Args:
-        rounds: of a whole run.
+        config: as of :func:`page`.
     """
     seeds, trained = counted(len(search.seeds), "seed"), sum(trial.trained for trial in trials)
     if search.bracket is None:
-        given = len(trials) * len(search.seeds) * rounds
-        words = f"{counted(len(trials), 'trial')} × {seeds} × {counted(rounds, 'round')}"
+        runs = [rounds for trial in trials for rounds in _rounds(trial, config)]
+        given, least, most = sum(runs), min(runs, default=0), max(runs, default=0)
+        each = counted(most, "round") if least == most else f"{least:,} to {counted(most, 'round')}"
+        words = f"{counted(len(trials), 'trial')} × {seeds} × {each}"
     else:
         rungs, brackets = search.bracket.rungs, len(trials) // search.batch
         sizes = search.bracket.sizes(search.batch)
@@ -75,6 +78,14 @@ def _budget(search: Search, trials: Sequence[Trial], rounds: int) -> str:
         words = f"{counted(brackets, 'bracket')} × {seeds} × trials ({climbed})"
     fewer = f", of which {trained:,} were trained (runs failed or ended early)" if trained != given else ""
     return f"Budget: {words} = {given:,} rounds{fewer}"
+
+
+def _rounds(trial: Trial, config: RunConfig) -> list[int]:
+    """The rounds that each run of a trial was given: options that are searched may decide on them."""
+    try:
+        return [len(planned_intervals(cell.config())) for cell in trial.cells]
+    except ConfigError:  # values that no run can have together
+        return [trial.values.get(ROUNDS, len(planned_intervals(config)))] * len(trial.cells)
 
 
 def _shown(value: object) -> str:

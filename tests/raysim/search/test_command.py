@@ -7,14 +7,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from raysim.config.run_config import build
 from raysim.errors import ConfigError
 from raysim.search import command
 from raysim.search.__main__ import main
+from raysim.search.space import Axis
+from raysim.search.table import page
+from raysim.search.trials import carry_out
 from tests.long_tests import long
+from tests.raysim.search.asked import BASE, in_order, search_in
 
 WORDS = [
     *("--method", "fedprox", "--model", "logistic", "--workload.limit", "100", "--clients", "3", "--rounds", "2"),
@@ -66,6 +72,25 @@ def test_halving_makes_one_table_with_one_two_and_eight_workers_and_after_kills(
     assert (
         "(8 to round 3, 4 to round 6, 2 to round 12, 1 to round 24) = 120 rounds; m" in (one / "table.md").read_text()
     )
+
+
+def _budget(folder: Path, *axes: Axis) -> str:
+    """The budget under the table of a search over these options."""
+    search = replace(search_in(folder, trials=8), axes=axes, base={**BASE, "method.mu": 0.1})
+    trials = carry_out(search, in_order(lambda cell: cell.name), lambda: False, lambda trials: None)
+    return page(search, trials, "", build([BASE])).split("\n\n")[1].splitlines()[0].partition(";")[0]
+
+
+def test_the_budget_is_the_sum_of_the_rounds_that_runs_were_given(tmp_path: Path) -> None:
+    """Those of the first values of a space were taken for all trials."""
+    rounds = Axis("schedule.rounds", choices=(1, 2, 5))
+    told = _budget(tmp_path / "rounds", rounds)
+    trained = sum(len(path.read_text().splitlines()) - 1 for path in tmp_path.rglob("*.csv"))
+    assert told == f"Budget: 8 trials × 2 seeds × 1 to 5 rounds = {trained} rounds"
+    adam = Axis("training.optimizer", choices=("sgd", "adam")), Axis("training.momentum", low=0.1, high=0.9)
+    told = _budget(tmp_path / "impossible", *adam)  # adam has no momentum
+    trained = 3 * sum("failed" not in path.name for path in (tmp_path / "impossible/results").glob("*.csv"))
+    assert told.startswith("Budget: 8 trials × 2 seeds × 3 rounds = 48 rounds, of which ") and f"{trained} were" in told
 
 
 @pytest.mark.parametrize(
