@@ -48,7 +48,7 @@ class Axis:
     def words(self) -> str:
         """The axis as it is typed."""
         if self.choices:
-            return f"{self.path}={','.join(str(value).lower() for value in self.choices)}"
+            return f"{self.path}={','.join(map(_typed, self.choices))}"
         low, high = (int(end) if end == int(end) else end for end in (self.low, self.high))
         return f"{self.path}={low}:{high}{':log' if self.log else ''}"
 
@@ -87,6 +87,10 @@ def _axis(text: str, options: Mapping[str, Option]) -> Axis:
     if len(set(choices)) < max(2, len(choices)):
         raise ConfigError(f"--space {text}: not allowed. Allowed: different values, at least two, or a range: {RANGE}.")
     return Axis(path, choices=choices)
+
+
+def _typed(choice: object) -> str:
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
 def _range(text: str, option: Option, ends: Sequence[str]) -> Axis:

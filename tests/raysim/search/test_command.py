@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from raysim.config.run_config import build
 from raysim.errors import ConfigError
@@ -129,6 +130,26 @@ def test_a_folder_keeps_one_search(tmp_path: Path, capsys: pytest.CaptureFixture
     command.read([*WORDS, "--trials", "8", "--output", str(tmp_path)], "")
     assert main([*WORDS, "--batch", "3", "--output", str(tmp_path)]) == 2
     assert "search.yaml is another search" in capsys.readouterr().err
+
+
+def test_choices_that_differ_in_case_alone_are_another_search(tmp_path: Path) -> None:
+    """The request and the command of the table had all of them in lower case."""
+    words = ["--method", "fedavg", "--workload", "table", "--validation_share", "0.2", "--output", str(tmp_path)]
+    request = command.read([*words, "--space", "target=A,B"], "")
+    assert "--space workload.target=A,B " in request.words
+    with pytest.raises(ConfigError, match="is another search"):
+        command.read([*words, "--space", "target=a,b"], "")
+
+
+def test_a_folder_of_an_earlier_version_is_the_same_search(tmp_path: Path) -> None:
+    """Its choices were in lower case, which numbers and true and false are anyway."""
+    words = ["--space", "freeze_batchnorm", "--space", "optimizer=sgd,adam", "--space", "margin=1E-3,10"]
+    words = ["--method", "fedavg", "--validation_share", "0.2", *words, "--output", str(tmp_path)]
+    kept = command.read(words, "").folder / command.FILE
+    request = yaml.safe_load(kept.read_text())
+    earlier = "training.freeze_batchnorm=false,true", "training.optimizer=sgd,adam", "training.margin=0.001,10.0"
+    kept.write_text(yaml.safe_dump({**request, "space": [*earlier]}))
+    assert command.read(words, "").search.axes[1].choices == ("sgd", "adam")
 
 
 def test_without_optuna_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,14 @@ def test_an_axis_is_read(text: str, axis: Axis) -> None:
     assert read_axes([axis.words()], OPTIONS) == [axis]
 
 
+def test_choices_are_typed_as_they_were_given() -> None:
+    """Those in upper case were printed in lower case, which the option does not take."""
+    (axis,) = read_axes(["setting=SM,SM-CV"], options_of(choose_classes([{"workload.name": "tudataset"}])[0]))
+    assert axis.words() == "workload.setting=SM,SM-CV"
+    assert Axis("training.freeze_batchnorm", choices=(False, True)).words().endswith("=false,true")
+    assert Axis("training.learning_rate", choices=(1e-5, 10.0)).words().endswith("=1e-05,10.0")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
