@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from raysim.comparison.markdown import as_text
 from raysim.config.options import show
@@ -10,7 +11,11 @@ from raysim.config.run_config import flatten
 from raysim.paper.collected import Paper
 from raysim.paper.instructions import environments, unrepeatable
 from raysim.results.measures import TAIL, How
+from raysim.results.model_file import MODEL_NAME
+from raysim.storage.checkpoint import newest_first
+from raysim.storage.folder_files import is_there
 from raysim.units import counted, duration, number
+from raysim.workloads.splits.split_options import OPTIONS_OF_PARTITIONS
 
 SOURCE = "https://www.cs.mcgill.ca/~jpineau/ReproducibilityChecklist-v2.0.pdf"
 UNKNOWN = "**Not known from the runs**: "
@@ -26,6 +31,8 @@ SUMMED_UP: Mapping[How, str] = {
     "gain": "client by client against training alone",
 }
 """How a measure sums up a run → its words."""
+WINDOWS = ("text", "tinyshakespeare", "shakespeare", "har")
+"""Workloads whose samples are windows of recordings or texts, which overlap with their neighbors."""
 Answer = Callable[[Paper], str]
 
 
@@ -69,11 +76,34 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _splits(paper: Paper) -> str:
-    names = ("partition", "alpha", "test_share", "validation_share", "local_test", "limit")
     flat = flatten(paper.first.facts.config)
-    found = [f"{name} {show(flat[f'workload.{name}'])}" for name in names if f"workload.{name}" in flat]
-    told = ", ".join(found) or "those of the data set"
-    return f"{told}; the split follows from the seed, and no client trains on validation or test data."
+    partition, local = str(flat.get("workload.partition")), flat.get("workload.local_test")
+    read = ("alpha",) if partition == "auto" else OPTIONS_OF_PARTITIONS.get(partition, ())
+    share = () if local == "global" else ("test_share",)  # else nothing is cut off for local tests
+    names = ("partition", *read, *share, "validation_share", "local_test", "limit")
+    found = {name: show(flat[f"workload.{name}"]) for name in names if f"workload.{name}" in flat}
+    if partition == "auto":
+        found["partition"] = "auto (clients that the data names, else dirichlet)"
+    told = ", ".join(f"{name} {value}" for name, value in found.items()) or "those of the data set"
+    return f"{told}; the split follows from the seed, and {_held_out(flat)}."
+
+
+def _held_out(flat: Mapping[str, Any]) -> str:
+    """The sentence on whether clients train on what they are judged by (docs/data.md, Text and Signals)."""
+    windows = flat.get("workload.name") in WINDOWS and flat.get("workload.task") != "classification"
+    cut = {
+        "local test": flat.get("workload.local_test") != "global",
+        "validation": bool(flat.get("workload.validation_share")),
+    }
+    drawn = " and ".join(name for name, there in cut.items() if there)
+    if not windows or not drawn or flat.get("workload.partition") in ("auto", "sites"):
+        return "no client trains on validation or test data"
+    length, stride = flat.get("workload.length"), flat.get("workload.stride")
+    apart = isinstance(length, int) and isinstance(stride, int) and stride > length  # which LEAF's layout does not read
+    return (
+        f"{drawn} data are windows that were drawn at random, which {'may ' if apart else ''}overlap with those that "
+        "clients train on; no client trains on the global test data"
+    )
 
 
 def _preprocessing(paper: Paper) -> str:
@@ -110,7 +140,21 @@ def _code(paper: Paper) -> str:
 def _models(paper: Paper) -> str:
     files = {str(run.facts.settings.get("model.weights_file") or "") for run in paper.runs} - {""}
     begun = f"Runs began from weights in {', '.join(sorted(files))}. " if files else "No pretrained weights. "
-    return begun + "The trained model of each run is its `model.safetensors`."
+    without = [run.facts.folder for run in paper.runs if not is_there(run.facts.folder / MODEL_NAME)]
+    if not without:
+        return f"{begun}The trained model of each run is its `{MODEL_NAME}`."
+    if len(without) < len(paper.runs):
+        begun += f"The trained model of {len(paper.runs) - len(without)} of {len(paper.runs)} runs is `{MODEL_NAME}`. "
+    own = [folder for folder in without if newest_first(folder / "checkpoints")]
+    if own:
+        begun += "No file" if len(own) == len(paper.runs) else f"In {len(own)} of {len(paper.runs)} runs no file"
+        begun += (
+            " holds one model for all clients: the model that a client is judged by is made of the last of the run's "
+            "`checkpoints/` (`raysim.load_model(FOLDER, client=0)`). "
+        )
+    if lost := len(without) - len(own):
+        begun += f"{UNKNOWN}the trained models of {counted(lost, 'run')}, which are not kept."
+    return begun.strip()
 
 
 def _commands(paper: Paper) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from typing import Any
 import mlcroissant
 import pytest
 
+from raysim import load_model
 from raysim.comparison import markdown
 from raysim.launch import main as launch
 from raysim.paper import checklist, collected
 from raysim.paper.__main__ import main
-from raysim.paper.collected import collect
+from raysim.paper.collected import Paper, collect
 from raysim.paper.instructions import readme, unrepeatable
 from raysim.paper.pictures import write_curves
 from raysim.replay.__main__ import main as replay
@@ -142,6 +144,73 @@ def test_the_checklist_says_what_runs_know_and_what_they_do_not(paper: Path) -> 
     assert "`accuracy` (accuracy, last round)" in text
     assert "4 clients" in text and "test_share 0.2, validation_share 0.2" in text
     assert text.count("**Not known from the runs**") == 8 and "No pretrained weights." in text
+
+
+def _answer(found: Paper, question: str) -> str:
+    return checklist.page(found).split(f"{question}?** ")[1].split("\n")[0].replace("\\", "")
+
+
+def _splits(found: Paper, workload: dict[str, Any]) -> str:
+    """The answer on splits, of a run with these options of its data."""
+    facts = found.first.facts
+    config = {**facts.config, "workload": {**facts.config["workload"], **workload}}
+    changed = replace(found, runs=[replace(found.first, facts=replace(facts, config=config))])
+    return _answer(changed, "validation and test splits")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "partition dirichlet, alpha 0.5, test_share 0.2, validation_share 0.2, local_test cut, limit 200; "),
+        ({"partition": "iid"}, "partition iid, test_share 0.2, "),
+        ({"partition": "shards", "local_test": "global"}, "partition shards, classes_per_client 2, validation_share "),
+        ({"partition": "auto"}, "partition auto (clients that the data names, else dirichlet), alpha 0.5, test_share"),
+    ],
+)
+def test_the_split_is_told_by_the_options_that_it_reads(runs: Path, options: dict[str, Any], told: str) -> None:
+    found = collect([runs / "a" / "0"], "", [find("loss")])
+    assert _splits(found, options).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"partition": "iid"}, "local test and validation data are windows that were drawn at random, which overlap"),
+        ({"partition": "iid", "local_test": "global"}, "and validation data are windows that were drawn at random"),
+        ({"partition": "iid", "validation_share": 0.0}, "and local test data are windows that were drawn at random"),
+        ({"partition": "iid", "stride": 81}, "at random, which may overlap with those that clients train on"),
+        ({"partition": "iid", "local_test": "global", "validation_share": 0.0}, ""),
+        ({"partition": "iid", "task": "classification"}, ""),
+        ({"partition": "auto"}, ""),
+        ({"partition": "sites"}, ""),
+        ({"partition": "iid", "name": "digits"}, ""),
+    ],
+)
+def test_windows_that_are_dealt_at_random_are_said_to_overlap(runs: Path, options: dict[str, Any], told: str) -> None:
+    found = collect([runs / "a" / "0"], "", [find("loss")])
+    text = {"name": "text", "path": "plays.txt", "by": "whole", "length": 80, "stride": 20, **options}
+    said = _splits(found, text)
+    assert (told or "no client trains on validation or test data.") in said
+    assert ("validation or test data" in said) == (not told)
+
+
+def test_the_models_that_runs_have_kept_are_told(runs: Path, tmp_path: Path) -> None:
+    """Every run was said to have the file of one model."""
+    local = run(tmp_path / "local", 0, method="local")
+    one, own, both = (
+        collect(folders, "", [find("loss")]) for folders in ([runs / "a" / "0"], [local], [runs / "a" / "0", local])
+    )
+    told = [_answer(found, "Trained and pretrained models") for found in (one, own, both)]
+    whole, of_clients = (
+        "The trained model of {} is {}`model.safetensors`.",
+        "holds one model for all clients: the model",
+    )
+    assert told[0].endswith(whole.format("each run", "its "))
+    assert f" No file {of_clients}" in told[1] and "model.safetensors" not in told[1]
+    assert f"{whole.format('1 of 2 runs', '')} In 1 of 2 runs no file {of_clients}" in told[2]
+    assert load_model(local, client=0).training is False  # as the answer says
+    shutil.rmtree(local / "checkpoints")
+    assert "**Not known from the runs**: the trained models of 1 run, which are not kept." in checklist.page(both)
 
 
 def test_a_replay_from_a_later_round_is_told_to_be_repeated_by_no_command(runs: Path, tmp_path: Path) -> None:
