@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from raysim.config.all_sections import DECISIONS
 from raysim.config.late_options import in_full
 from raysim.config.options import show
 from raysim.config.run_config import flatten, options_of
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, DamagedError
 from raysim.results.result import RunResult
 from raysim.storage.folder_files import printable
+from raysim.storage.origin import read_origin
+from raysim.storage.proof_file import PROOF_NAME, read_proof
 
 SEED = "seed"
 DATA = "workload."
 """Options that say on which data: runs on different data are no pairs, and stand in columns of their own."""
 METHOD = "method.name"
+REPLAYED = "replayed"
+"""Beside the options: how the first rounds of a replay, which it took from another run, differ from its others."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +56,20 @@ class Setting:
 def group(results: Sequence[RunResult]) -> list[Setting]:
     """The settings of several runs, in the order of their first runs.
 
-    Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
-    is read: of the classes that a config names only raysim's own are imported.
+    Placement (actors, output, pictures …) cannot change a result, so it separates nothing. A replay that took rounds
+    with other settings is no run of its own settings, but of one beside them. Only the folders' own text is read: of
+    the classes that a config names only raysim's own are imported.
 
     Raises:
         ConfigError: two settings that no option tells apart are of one folder.
+        ResultsError: a replay's ``origin.json`` cannot be read.
     """
-    ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
     groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
-    for result in results:
-        own = {path: value for path, value in in_full(flatten(result.config)).items() if path not in ignored}
+    for result, own in zip(results, _options(results), strict=True):
         groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
     paths = _differing([own for own, _ in groups.values()])
+    if any(REPLAYED in own for own, _ in groups.values()):
+        paths = [*(path for path in paths if path != REPLAYED), REPLAYED]
     places = [_place(own, paths) for own, _ in groups.values()]
     folders = [runs[0].folder.resolve() for _, runs in groups.values()]
     settings = []
@@ -75,6 +82,39 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
         differing = {path: show(own[path]) if path in own else "" for path in paths}
         settings.append(Setting(label, row, column, differing, *_one_a_seed(runs)))
     return settings
+
+
+def _options(results: Sequence[RunResult]) -> list[dict[str, Any]]:
+    """The options of each run that can change a result, and how it began if it is a replay.
+
+    What a run decided itself (``auto``) stands in its place where another of the runs has it from its user.
+    """
+    ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
+    found = []
+    for result in results:
+        own = {path: value for path, value in in_full(flatten(result.config)).items() if path not in ignored}
+        origin = read_origin(result.folder)
+        rounds, changes = origin.get("rounds"), origin.get("changes")
+        if rounds and changes:
+            own[REPLAYED] = f"from round {rounds + 1} with {'; '.join(map(str, changes))}"
+        found.append(own)
+    for path in DECISIONS:
+        if any(own.get(path, "auto") != "auto" for own in found):
+            for result, own in zip(results, found, strict=True):
+                if own.get(path) == "auto":
+                    own[path] = _decision(result.folder, path)
+    return found
+
+
+def _decision(folder: Path, path: str) -> str:
+    """The value of an option that a run decided itself, by its proof; ``auto`` where that does not tell."""
+    try:
+        (opening,) = read_proof(folder / PROOF_NAME, 1)
+    except (ValueError, DamagedError):
+        return "auto"
+    settings = opening.content.get("settings")
+    value = settings.get(path) if isinstance(settings, Mapping) else None
+    return next((one for one in DECISIONS[path] if one == value), "auto")
 
 
 def _name(folder: Path, folders: Sequence[Path]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,11 @@ from raysim.config.sections import Engine, Evaluation, Schedule, Training
 from raysim.config.timing import Devices, Events, Timing
 from raysim.config.wrappers import Attack, Compression, Defense
 
+DECISIONS: Mapping[str, tuple[str, ...]] = {
+    "training.precision": ("float32", "bf16"),
+    "training.last_batch": ("keep", "merge"),
+}
+"""Options that may be left to a run (``auto``), and what it may decide; its proof has what it decided."""
 DECIDED = ("training.last_batch",)
 """Options that ``auto`` leaves to a run, and on which others depend; a folder may hold what its run has decided."""
 

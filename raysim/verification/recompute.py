@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.all_sections import DECISIONS
 from raysim.config.config_file import CONFIG_NAME, stored_text
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
@@ -24,7 +25,6 @@ from raysim.verification.derived_files import compare_partitions, data_differenc
 from raysim.verification.differences import first_difference
 from raysim.verification.distances import round_distances
 from raysim.verification.folder_check import FolderCheck
-from raysim.verification.plan import DECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,7 +139,7 @@ def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
 def with_decisions(check: FolderCheck, stored: RunConfig, config: RunConfig) -> RunConfig:
     """The config with what the run decided where its settings left that to it (``auto``), unless that is changed."""
     decided: dict[str, Any] = {}
-    for path in DECIDED:
+    for path in DECISIONS:
         name = path.removeprefix("training.")
         if getattr(config.training, name) == getattr(stored.training, name):
             decided[name] = check.settings[path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from pandas import DataFrame
 from raysim.comparison.settings import group
 from raysim.errors import ConfigError
 from raysim.results.result import RunResult
+from raysim.storage.origin import Origin, write_origin
+from raysim.storage.proof_file import ProofFile
 
 
 def result(name: str, rounds: int = 1, **options: Any) -> RunResult:
@@ -69,6 +72,56 @@ def test_folders_of_one_name_have_as_much_of_their_paths_as_tells_them_apart() -
     assert [one.row for one in group(runs)] == ["fedavg, x/one/last", "fedavg, y/one/last", "fedavg, z/last"]
     with pytest.raises(ConfigError, match="one/last is there twice, with different settings"):
         group([result("one/last"), result("one/last", method=own)])
+
+
+def replay(folder: Path, after: int, *changes: str, **options: Any) -> RunResult:
+    folder.mkdir()
+    write_origin(folder, Origin("run", "ab" * 32, after, "cd" * 32, changes))
+    return replace(result("", **options), folder=folder)
+
+
+def test_a_replay_that_took_rounds_of_other_settings_is_no_run_of_its_own(tmp_path: Path) -> None:
+    """It counted as one more seed of them, and as a repetition of which the run itself was left out."""
+    prox = {"name": "fedprox", "mu": 0.5}
+    changed = [replay(tmp_path / f"r{seed}", 3, "method.mu: 0.0 → 0.5", method=prox, seed=seed) for seed in (0, 1)]
+    later = replay(tmp_path / "later", 4, "method.mu: 0.0 → 0.5", method=prox)
+    ordinary, before = result("a", method=prox), result("b", method=prox | {"mu": 0.0})
+    settings = group([changed[0], ordinary, before, changed[1], later])
+    assert [setting.seeds for setting in settings] == [["0", "1"], ["0"], ["0"], ["0"]]
+    assert not any(setting.repeated for setting in settings)
+    rest = "with method.mu: 0.0 → 0.5"
+    assert [setting.label for setting in settings] == [
+        f"mu 0.5, replayed from round 4 {rest}",
+        "mu 0.5",
+        "mu 0.0",
+        f"mu 0.5, replayed from round 5 {rest}",
+    ]
+    assert [setting.label for setting in group([ordinary, changed[0]])] == ["a", f"replayed from round 4 {rest}"]
+
+
+def test_a_replay_that_changed_nothing_before_or_at_all_is_a_run_of_its_settings(tmp_path: Path) -> None:
+    same, whole = replay(tmp_path / "same", 3), replay(tmp_path / "whole", 0, "seed: 0 → 1", seed=1)
+    (setting,) = group([result("a"), same, whole])
+    assert setting.seeds == ["0", "1"] and [run.folder.name for run in setting.repeated] == ["same"]
+
+
+def test_what_a_run_decided_equals_what_another_was_given(tmp_path: Path) -> None:
+    def decided(name: str, content: Any, kept: str = "auto") -> RunResult:
+        (tmp_path / name).mkdir()
+        ProofFile(tmp_path / name / "proof.jsonl").append(content)
+        return replace(result("", training={"last_batch": kept}), folder=tmp_path / name)
+
+    first = decided("first", {"settings": {"training.last_batch": "keep"}})
+    given = result("given", training={"last_batch": "keep"}, seed=1)
+    (setting,) = group([first, given])
+    assert setting.seeds == ["0", "1"]
+    strange = decided("strange", {"settings": {"training.last_batch": "x\n"}})
+    old, without = decided("old", {"settings": 3}), result("without", training={"last_batch": "auto"})
+    assert [one.label for one in group([given, strange, old, without])] == ["last_batch keep", "last_batch auto"]
+    (tmp_path / "old" / "proof.jsonl").write_text("damaged\n")
+    assert group([given, old])[1].label == "last_batch auto"
+    merged = decided("merged", {"settings": {"training.last_batch": "merge"}})
+    assert len(group([first, merged])) == 1  # the same settings, left to both runs
 
 
 def test_text_of_a_foreign_folder_is_one_line() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Never
 
 import pytest
 
+from raysim.comparison.runs import compare
 from raysim.replay.__main__ import main
 from raysim.replay.comparison import compare_runs
 from raysim.running import simulation
@@ -79,6 +80,11 @@ def test_rounds_before_the_change_are_those_of_the_run(
     assert left_out.client == 1 and left_out.before is not None  # what it had in round 3 is not compared
     page = (path / "replay.html").read_text()
     assert "Differences by client" in page and "without [1]" in page
+    labels = [setting.label for setting in compare([folder, path]).settings]
+    assert labels == [
+        "mu 0.01, without []",
+        "mu 0.5, without [1], replayed from round 4 with method.mu: 0.01 → 0.5; schedule.without: [] → [1]",
+    ]
     capsys.readouterr()
     assert verify([str(path), "--all"]) == 0
     out = capsys.readouterr().out
