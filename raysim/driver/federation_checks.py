@@ -94,7 +94,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     check_attack(config.attack, federation, config.seed, trainable, steps)
     check_defense(config.defense, steps)
     if traits.local_tests:
-        _check_local_tests(name, federation)
+        _check_local_tests(config, name, federation)
     check = getattr(config.model, "check", None)
     if check is not None:
         for task in distinct_input_specs(federation):
@@ -175,13 +175,14 @@ def _check_own_tests(config: RunConfig, federation: Federation) -> None:
         )
 
 
-def _check_local_tests(name: str, federation: Federation) -> None:
-    empty = [client for client in range(federation.clients) if federation.test_samples(client) == 0]
+def _check_local_tests(config: RunConfig, name: str, federation: Federation) -> None:
+    members = schedule.population(config, federation.clients).members()
+    empty = [client for client in members if federation.test_samples(client) == 0]
     if empty:
         clients = ", ".join(federation.client_name(client) for client in empty[:3])
         more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
         raise ConfigError(
-            f"method {name} judges every client's model on the client's own test set, and of {federation.clients} "
-            f"clients {len(empty)} have none: {clients}{more}. Raise workload.min_samples (a client with two samples "
-            "has one to test with), take fewer clients or another split, or another method."
+            f"method {name} judges every client's model on the client's own test set, and of {len(members)} clients "
+            f"that take part {len(empty)} have none: {clients}{more}. Raise workload.min_samples (a client with two "
+            "samples has one to test with), take fewer clients or another split, or another method."
         )

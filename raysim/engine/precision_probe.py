@@ -74,12 +74,16 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
 
 @dataclasses.dataclass(frozen=True)
 class TimeSteps:
-    """Median seconds of a forward and a backward pass on the first client's data, for each number format."""
+    """Median seconds of a forward and a backward pass on a client's data, for each number format.
+
+    It is that of the first client with two samples, of which BatchNorm has a variance; without one of the first.
+    """
 
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[dict[str, float], list[Any]]:
-        client = next(k for k in range(worker.federation.clients) if worker.federation.samples(k) > 1)
+        federation = worker.federation
+        client = next(k for least in (2, 1) for k in range(federation.clients) if federation.samples(k) >= least)
         model, samples = worker.model(client), worker.data(client).train
         model.module.train()
         batch = next(iter(samples.batches(self.batch_size, torch.Generator().manual_seed(0))))

@@ -80,11 +80,14 @@ class ConditionalClassifier(nn.Module):
 def discrepancy(first: Tensor, second: Tensor) -> Tensor:
     """MMD² of two sets of features [B, h], the mean over all pairs (i, j) of k(x_i, x_j) + k(y_i, y_j) − 2 k(x_i, y_j).
 
-    k(x, y) = Σ_a exp(−‖x − y‖² / 2a) over :data:`BANDWIDTHS`.
+    k(x, y) = Σ_a exp(−‖x − y‖² / 2a) over :data:`BANDWIDTHS`, in float32: in bfloat16 ‖x‖² + ‖y‖² − 2⟨x, y⟩ loses the
+    digits of near pairs, comes out below 0, and its kernel without bounds.
     """
 
     def kernel(x: Tensor, y: Tensor) -> Tensor:
         squares = x.square().sum(dim=1)[:, None] + y.square().sum(dim=1) - 2.0 * x @ y.T
         return torch.stack([torch.exp(squares * (-0.5 / bandwidth)) for bandwidth in BANDWIDTHS]).sum(dim=0)
 
-    return (kernel(first, first) + kernel(second, second) - 2.0 * kernel(first, second)).mean()
+    with torch.autocast(first.device.type, enabled=False):
+        first, second = first.float(), second.float()
+        return (kernel(first, first) + kernel(second, second) - 2.0 * kernel(first, second)).mean()

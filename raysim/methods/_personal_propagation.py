@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, mse_loss, normalize, one_hot, prelu
+from torch.nn.functional import mse_loss, normalize, one_hot, prelu
 
 from raysim.errors import ConfigError
 from raysim.methods._node_graphs import spread_labels
 from raysim.workloads.graphs.node_batch import NodeBatch, Subgraph
 from raysim.workloads.models.classifier import task_specific
 from raysim.workloads.models.dropout import GeneratorDropout
+from raysim.workloads.objective import CLASSIFICATION, Objective
 
 SLOPE = 0.25
 """First slope of PReLU below zero, as torch has it."""
@@ -161,15 +162,15 @@ class PersonalNetworks(nn.Module):
             found = found + (1 - self.weight) * torch.stack(far).sum(0) / 3
         return found
 
-    def loss(self, batch: NodeBatch, guide: Guide, labels: Tensor) -> Tensor:
+    def loss(self, batch: NodeBatch, guide: Guide, labels: Tensor, objective: Objective = CLASSIFICATION) -> Tensor:
         """The sum of the losses of the networks whose weight is not 0."""
         loss = torch.zeros((), device=labels.device)
         if self.weight > 0:
             logits = self.homophilous(batch.graph, guide.spreading)
-            loss = loss + cross_entropy(batch.of(logits), labels) + mse_loss(logits, guide.predicted)
+            loss = loss + objective.mean_loss(batch.of(logits), labels) + mse_loss(logits, guide.predicted)
         if self.weight < 1:
             for logits in self.heterophilous(batch.graph, guide):
-                loss = loss + cross_entropy(batch.of(logits), labels)
+                loss = loss + objective.mean_loss(batch.of(logits), labels)
         return loss
 
     def heterophilous(self, graph: Subgraph, guide: Guide) -> Iterator[Tensor]:

@@ -144,7 +144,7 @@ class AdaFGL(Averaged[Kept]):
             cast("Tensor", networks.score).fill_(state.score)
 
             def loss(module: Any, batch: Any) -> Tensor:
-                return networks.loss(batch.x, guide, batch.y)
+                return networks.loss(batch.x, guide, batch.y, task.objective)
 
             trained = train_epochs(
                 model,

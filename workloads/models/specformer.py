@@ -13,6 +13,7 @@ directions of an edge, which the published code draws apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -107,12 +108,15 @@ class FilterEncoder(nn.Sequential):
         )
 
     def forward(self, bases: Tensor) -> Tensor:
-        # BatchNorm refuses to train on a single row; the row twice has the same mean, and variance 0.
-        single = len(bases) == 1 and self.training
-        encoded = bases.expand(2, -1) if single else bases
-        for layer in self:
-            encoded = layer(encoded)
-        return encoded[:1] if single else encoded
+        return of_rows(super().forward, bases, self.training)
+
+
+def of_rows(layers: Callable[[Tensor], Tensor], rows: Tensor, training: bool) -> Tensor:
+    """The layers' output for rows [N, ·], of which training may have a single one: a graph of one node, say.
+
+    BatchNorm refuses to train on a single row; the row twice has the same mean, and variance 0.
+    """
+    return layers(rows.expand(2, -1))[:1] if training and len(rows) == 1 else layers(rows)
 
 
 class SpectralConvolution(nn.Module):
@@ -137,7 +141,7 @@ class SpectralConvolution(nn.Module):
     def forward(self, nodes: Tensor, edges: EdgeFilter | None) -> Tensor:
         if edges is not None:
             nodes = nodes + self.dropout(edges.gather(self.before(nodes)))
-        result: Tensor = nodes + self.dropout(self.ffn(nodes))
+        result: Tensor = nodes + self.dropout(of_rows(self.ffn, nodes, self.training))
         return result
 
 

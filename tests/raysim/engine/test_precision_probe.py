@@ -81,6 +81,14 @@ def test_what_is_asked_for_is_not_timed(tmp_path: Path) -> None:
     assert not (tmp_path / "precision.json").exists()
 
 
+def test_clients_of_one_sample_are_timed_too(tmp_path: Path) -> None:
+    one = {"workload__limit": 3, "workload__partition": "iid", "workload__min_samples": 1, "model__name": "logistic"}
+    worker = worker_of(config(tmp_path, **one))
+    assert [worker.federation.samples(client) for client in range(3)] == [1, 1, 1]
+    seconds, _ = TimeSteps(4).run(worker, ())
+    assert seconds["float32"] > 0 and seconds["bf16"] > 0
+
+
 def test_an_automatic_run_trains_as_the_chosen_one(tmp_path: Path) -> None:
     raysim.run(config(tmp_path, training__precision="auto", model__name="logistic"))
     record = json.loads((tmp_path / "run" / "precision.json").read_text())

@@ -23,6 +23,7 @@ from raysim.running.simulation import run
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.graphs.node_batch import NodeBatch, NodeSamples, Subgraph
 from raysim.workloads.models.classifier import Classifier
+from raysim.workloads.objective import Objective
 from tests.long_tests import long
 from tests.made_subgraphs import rings
 from tests.raysim.methods.by_hand import context, sigmoid, updates
@@ -122,6 +123,11 @@ def test_losses_of_what_counts() -> None:
     wanted = {1.0: near, 0.0: far, 0.5: near + far}
     for score, value in wanted.items():
         assert float(networks(score).loss(batch, guide, labels).detach()) == pytest.approx(value)
+    # training.margin: each network's logits count, (0, log 3) of H and S and (0, 0) of F and M.
+    margin = Objective(margin_weight=10.0)
+    for score, norm in {1.0: log3**2, 0.0: log3**2, 0.5: 2 * log3**2}.items():
+        value = wanted[score] + 10.0 * norm
+        assert float(networks(score).loss(batch, guide, labels, margin).detach()) == pytest.approx(value)
 
 
 class Table(nn.Module):

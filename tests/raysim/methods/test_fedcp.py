@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message
-from raysim.methods._conditional_policy import ConditionalClassifier, Policy
+from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy
 from raysim.methods.fedcp import FedCP
 from raysim.training.frozen_features import frozen_features
 from raysim.workloads.federated_data import Batch
@@ -102,6 +102,17 @@ def test_prediction_and_gradients_written_out() -> None:
             found, wanted = model.gradient[entry.start : entry.stop].view(entry.shape), leaves[entry.name].grad
             assert wanted is not None
             torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_the_term_is_that_of_float32_under_autocast() -> None:
+    """In bfloat16 it was below 0 for features of such a size, and its gradients without bounds."""
+    first = torch.randn(50, 512, generator=torch.Generator().manual_seed(0)) * 4.6
+    second = first + 0.05 * torch.randn(50, 512, generator=torch.Generator().manual_seed(1))
+    coarse = first.bfloat16(), second.bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = discrepancy(*coarse)
+    assert found.dtype == torch.float32 and found > 0
+    assert torch.equal(found, discrepancy(coarse[0].float(), coarse[1].float()))
 
 
 def test_without_the_term_the_body_is_not_run_twice() -> None:

@@ -85,7 +85,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--method=fedssp", "--model=gin"], "needs a model with parameters named body.eigenvalue_encoder.*"),
         (
             ["--method=fedrad", "--limit=4", "--partition=iid", "--clients=4", "--min_samples=1"],
-            "of 4 clients 4 have none: client 0, client 1, client 2 and 1 more",
+            "of 4 clients that take part 4 have none: client 0, client 1, client 2 and 1 more",
         ),
         *(
             (["--samples_per_client=400", left_out], "workload.samples_per_client: clients are filled up with copies")
@@ -147,8 +147,16 @@ def test_what_only_loading_tells_is_refused_in_the_same_way(start: Start, tmp_pa
     code, error = start(
         "--workload=mine:Unsketched", "--method=fedrad", "--engine.backend=inline", "--output=run", small=False
     )
-    assert code == 2 and "of 2 clients 1 have none: lonely" in error
+    assert code == 2 and "of 2 clients that take part 1 have none: lonely" in error
     assert not (tmp_path / "run").exists()
+
+
+def test_a_client_that_never_takes_part_needs_no_test_samples(start: Start) -> None:
+    code, error = start(
+        "--workload=mine:Unsketched", "--method=fedrad", "--schedule.without=1", "--engine.backend=inline",
+        "--rounds=1", "--output=run", small=False,
+    )  # fmt: skip
+    assert code == 0, error
 
 
 def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:

@@ -155,6 +155,15 @@ def test_batches_without_edges_and_with_one_edge_train() -> None:
         assert output.shape == (2, 8) and bool(torch.isfinite(output).all())
 
 
+def test_a_graph_of_one_node_trains_alone() -> None:
+    """BatchNorm refuses a single row: the row counts as if it were there twice, and only once in the output."""
+    convolution = SpectralConvolution(2).train()
+    node = torch.tensor([[1.0, -2.0]])
+    found = convolution(node, None)
+    assert found.shape == (1, 2)
+    torch.testing.assert_close(found, convolution(node.expand(2, -1), None)[:1])
+
+
 def test_eigenvalue_encoding_by_hand() -> None:
     """λ = 0.01, h = 4: angles 1 and 100 · 0.01 / 100 = 0.01; [λ, sin 1, cos 1, sin 0.01, cos 0.01]."""
     encoder = EigenvalueEncoder(4)
