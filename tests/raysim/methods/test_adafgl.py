@@ -179,6 +179,12 @@ def test_runs_begin_as_fedavg_and_then_personalize(tmp_path: Path) -> None:
     score = float(client.personal.score)
     scores = found.clients[found.clients["client"] == 0]["homophily"]
     assert scores.tolist() == [pytest.approx(score)] * 4 and 0 <= score <= 1
+    alone = own | {"method__federated_rounds": 0, "schedule__rounds": 1}
+    losses = [
+        run(small_run(tmp_path / f"margin {weight}", base, **alone, training__margin=weight)).rounds["train_loss"][0]
+        for weight in (0.0, 1.0)
+    ]
+    assert losses[0] < losses[1]
 
 
 @long
