@@ -16,6 +16,8 @@ from raysim.storage.folder_files import open_file
 from raysim.storage.table_marks import allow_cells_of
 
 Cell = float | str | None
+KEPT = 4096
+"""Bytes before the place of reading that are compared at the next look."""
 
 
 class Tail:
@@ -34,34 +36,68 @@ class Tail:
     def __init__(self, path: Path, needed: Sequence[str] = ("round",)) -> None:
         self._path = path
         self._needed = needed
-        self._file: tuple[int, int] = (0, 0)
+        self._given = False
+        """Whether the reader of this table has rows, or had them when an error came."""
+        self._begin((0, 0))
+
+    def _begin(self, identity: tuple[int, int]) -> None:
+        """Read from the top of the file with this identity, its device and inode."""
+        self._file = identity
         self._offset = 0
         self._columns: list[str] = []
+        self._first = self._last = b""
+        """The header, and the last bytes before the offset."""
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
-        """Whether what was read before is void, and the new rows; numbers as numbers, empty and NaN as None."""
+        """Whether what was read before is void, and the new rows; numbers as numbers, empty and NaN as None.
+
+        After an error the next call begins again at the top.
+        """
+        try:
+            return self._read()
+        except BaseException:
+            self._begin((0, 0))
+            raise
+
+    def _read(self) -> tuple[bool, list[dict[str, Any]]]:
         try:
             with io.BufferedReader(open_file(self._path)) as file:
-                found = os.fstat(file.fileno())
-                identity = (found.st_dev, found.st_ino)
-                again = identity != self._file or found.st_size < self._offset
+                again = not self._goes_on(file)
                 if again:
-                    self._file, self._offset, self._columns = identity, 0, []
+                    found = os.fstat(file.fileno())
+                    self._begin((found.st_dev, found.st_ino))
                 file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError:
-            gone = self._offset > 0
-            self._file, self._offset, self._columns = (0, 0), 0, []
+            gone, self._given = self._given, False
+            self._begin((0, 0))
             return gone, []
         except OSError as error:
             raise ResultsError(f"{self._path} is no table of a run: {error.strerror or error}") from error
-        whole = data[: data.rfind(b"\n") + 1]  # the last line may be half written
-        self._offset += len(whole)
+        rows = self._rows_of(data[: data.rfind(b"\n") + 1])  # the last line may be half written
+        self._given = self._offset > 0
+        return again, rows
+
+    def _goes_on(self, file: io.BufferedReader) -> bool:
+        """Whether this is the file that was read, with all that was read of it.
+
+        Its inode does not tell: of two that replace one another, the second may get that of the file before.
+        """
+        found = os.fstat(file.fileno())
+        if (found.st_dev, found.st_ino) != self._file or found.st_size < self._offset:
+            return False
+        first = file.read(len(self._first))
+        file.seek(self._offset - len(self._last))
+        return first == self._first and file.read(len(self._last)) == self._last
+
+    def _rows_of(self, whole: bytes) -> list[dict[str, Any]]:
+        """The rows in whole lines that follow the offset."""
         allow_cells_of(len(whole))
         lines = csv.reader(whole.decode("utf-8", errors="replace").splitlines())
         try:
             if not self._columns:
                 self._columns = next(lines, [])
+                self._first = whole[: whole.find(b"\n") + 1]
             rows = [
                 {name: cell(name, text) for name, text in zip(self._columns, line, strict=True)}
                 for line in lines
@@ -73,7 +109,9 @@ class Tail:
             for name in self._needed:
                 if not is_finite(row.get(name)):
                     raise ResultsError(f"{self._path} is damaged: a row has no number in column {name}")
-        return again, rows
+        self._offset += len(whole)
+        self._last = (self._last + whole[-KEPT:])[-KEPT:]
+        return rows
 
 
 def cell(name: str, text: str) -> Cell:
