@@ -100,7 +100,7 @@ class Reading:
             self._config = read_run_config(self.folder)
         if moved or not self.parts:
             summary = read_summary(self.folder)
-            blocks += ["partition", "files"]
+            blocks += ["again", "partition", "files"]
             content |= of_config(self.folder, self._config, summary) | of_files(self.folder, summary)
         if self._moved("run.log") or not self.parts:
             blocks.append("log")

@@ -94,10 +94,15 @@ def test_a_look_that_fails_loses_nothing(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_run_that_is_resumed_with_other_settings_is_shown_with_them(folder: Path) -> None:
     reading = Reading(folder)
-    assert "cnn · seed 3" in reading.refresh()["head"]["html"]
+    first = reading.refresh()
+    assert "cnn · seed 3" in first["head"]["html"] and "--model" not in first["again"]["html"]
     config = folder / "config.yaml"
     config.write_text(config.read_text().replace("name: cnn", "name: logistic"))
-    assert "logistic · seed 3" in reading.refresh()["head"]["html"]
+    look = reading.newer(0)["look"]
+    second = reading.refresh()
+    assert "logistic · seed 3" in second["head"]["html"]
+    assert "--model logistic" in second["again"]["html"] and "again" in reading.newer(look)["parts"]
+    assert f'<div data-part="again">{second["again"]["html"]}</div>' in reading.page()
 
 
 @pytest.fixture
