@@ -78,7 +78,7 @@ class Tail:
         self._given = self._offset > 0
         return again, rows
 
-    def _goes_on(self, file: io.BufferedReader) -> bool:
+    def _goes_on(self, file: io.BufferedReader[io.FileIO]) -> bool:
         """Whether this is the file that was read, with all that was read of it.
 
         Its inode does not tell: of two that replace one another, the second may get that of the file before.
