@@ -19,20 +19,28 @@ MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NU
 """Texts that stand for a value that is not known."""
 
 
-def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -> pandas.DataFrame:
+def is_parquet(path: Path) -> bool:
+    """Whether a table is read as a Parquet file, and else as a CSV file."""
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def read_table(
+    path: Path, columns: Sequence[str] = (), as_text: bool = False, only: Sequence[str] = ()
+) -> pandas.DataFrame:
     """The table in a file that ends in .parquet, else in a CSV file; WorkloadError if it cannot be read or is empty.
 
     Args:
         path: the file. The separator of a CSV file, a comma, semicolon or tab, is found in its first line.
         columns: names of the columns, of a CSV file without a header.
         as_text: every value is text, and an empty one is empty text; else numbers are numbers, and ``MISSING`` is NaN.
+        only: columns of a CSV file to read; all if there are none.
     """
     import pandas
 
     if not path.is_file():
         raise WorkloadError(f"no file {path}; give the path of a CSV or Parquet file")
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
+        if is_parquet(path):
             table: pandas.DataFrame = with_plain_numbers(read_parquet(path)).to_pandas()
             names = {name for name in table.index.names if name is not None}  # a column too, unless it is one
             table = table.reset_index(drop=not names or bool(names & {*table.columns}))
@@ -50,6 +58,7 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
                     skipinitialspace=True,
                     header=None if columns else "infer",
                     names=list(columns) or None,
+                    usecols=(lambda name: str(name).strip() in only) if only else None,
                     dtype=str if as_text else None,
                     keep_default_na=False,
                     na_values=[] if as_text else list(MISSING),

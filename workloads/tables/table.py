@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,13 @@ from raysim.workloads.arrays.labeled_arrays import Part, federation_of
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.files.table_files import listed, need_columns, read_table
-from raysim.workloads.naming import check_names
 from raysim.workloads.objective import Objective
 from raysim.workloads.option_types import Help, ShareBelowOne
 from raysim.workloads.splits.partition import Integers, Partition
 from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName, SplitOptions
 from raysim.workloads.splits.virtual_clients import Views
 from raysim.workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
+from raysim.workloads.tables.names import sites_of, with_printed_names
 
 if TYPE_CHECKING:
     import pandas
@@ -134,8 +134,11 @@ class OwnTable(TableOptions, ABC):
         table = table.drop(columns=[name for name in (*client, *self.ignore) if name in table.columns])
         if target not in table.columns:
             raise WorkloadError(f"{path}: the target {target!r} is also the client_column or in ignore")
-        regression = self.task == "regression" or (self.task == "auto" and has_fractions(table[target]))
-        return Rows(path.stem, table, target, tested, sites, self.categorical, regression)
+        return Rows(path.stem, table, target, tested, sites, self.categorical, self.is_regression(table[target]))
+
+    def is_regression(self, target: pandas.Series[Any]) -> bool:
+        """Whether the target is a number rather than a class."""
+        return self.task == "regression" or (self.task == "auto" and has_fractions(target))
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class Table(OwnTable):
         table = read_table(path, self.columns)
         need_columns(path, table, (*self.categorical, *self.ignore))
         target = self.target or str(table.columns[-1])
-        tested = None
+        tested, parts = None, [(path, table)]
         if self.test_path:
             test_path = Path(self.test_path).expanduser()
             if test_path.resolve() == path.resolve():
@@ -170,8 +173,12 @@ class Table(OwnTable):
             need_columns(test_path, test, [name for name in table.columns if name not in self.ignore])
             _check_alike(table, test, test_path, {*self.ignore, *self.categorical, self.client_column})
             tested = np.arange(len(table) + len(test)) >= len(table)
+            parts.append((test_path, test))
             table = pandas.concat([table, test.reindex(columns=table.columns)], ignore_index=True)
-        return self.rows_of(table, path, tested, target)
+        named = [self.client_column] if self.client_column else []
+        if target in table.columns and not self.is_regression(table[target]):
+            named.append(target)
+        return self.rows_of(with_printed_names(table, parts, self.columns, named), path, tested, target)
 
 
 def _check_alike(table: pandas.DataFrame, test: pandas.DataFrame, path: Path, ignored: Collection[str]) -> None:
@@ -194,18 +201,6 @@ def _check_alike(table: pandas.DataFrame, test: pandas.DataFrame, path: Path, ig
                 f"{path}: the column {name!r} holds {test[name].iloc[row]!r} in row {row + 1}, and the training rows "
                 "hold numbers; correct it, or leave the row out"
             )
-
-
-def sites_of(table: pandas.DataFrame, client_column: str, path: Path) -> NDArray[np.str_] | None:
-    """The client of every row, None where no column names it. WorkloadError if one is missing."""
-    if not client_column:
-        return None
-    missing = np.flatnonzero(table[client_column].isna().to_numpy())
-    if len(missing):
-        raise WorkloadError(f"{path}: the client_column {client_column!r} is missing in row {missing[0] + 1}")
-    found = np.char.strip(table[client_column].to_numpy().astype(np.str_))
-    check_names(np.unique(found).tolist(), f"{path}: client_column {client_column!r}")
-    return found
 
 
 def cut_rows(

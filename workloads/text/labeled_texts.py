@@ -21,7 +21,8 @@ from raysim.workloads.huggingface.saved_rows import frame_of, read_saved
 from raysim.workloads.option_types import Help, PositiveInt, ShareBelowOne
 from raysim.workloads.splits.split_options import SplitOptions
 from raysim.workloads.tables.encoding import has_fractions
-from raysim.workloads.tables.table import Rows, cut_rows, sites_of, training_rows
+from raysim.workloads.tables.names import sites_of
+from raysim.workloads.tables.table import Rows, cut_rows, training_rows
 from raysim.workloads.text.tokens import TokenOptions, check_texts
 from raysim.workloads.text.windows import each_speech, read_text
 
