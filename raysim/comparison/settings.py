@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raysim.config.all_sections import DECISIONS
+from raysim.config.all_sections import CHOICES_OF_AUTO
 from raysim.config.late_options import in_full
 from raysim.config.options import show
 from raysim.config.run_config import flatten, options_of
@@ -67,9 +67,9 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
     groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
     for result, own in zip(results, _options(results), strict=True):
         groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
-    paths = _differing([own for own, _ in groups.values()])
-    if any(REPLAYED in own for own, _ in groups.values()):
-        paths = [*(path for path in paths if path != REPLAYED), REPLAYED]
+    paths = [path for path in _differing([own for own, _ in groups.values()]) if path != REPLAYED]
+    if any(REPLAYED in own for own, _ in groups.values()):  # other runs have no such entry to differ from
+        paths.append(REPLAYED)
     places = [_place(own, paths) for own, _ in groups.values()]
     folders = [runs[0].folder.resolve() for _, runs in groups.values()]
     settings = []
@@ -98,7 +98,7 @@ def _options(results: Sequence[RunResult]) -> list[dict[str, Any]]:
         if rounds and changes:
             own[REPLAYED] = f"from round {rounds + 1} with {'; '.join(map(str, changes))}"
         found.append(own)
-    for path in DECISIONS:
+    for path in CHOICES_OF_AUTO:
         if any(own.get(path, "auto") != "auto" for own in found):
             for result, own in zip(results, found, strict=True):
                 if own.get(path) == "auto":
@@ -114,7 +114,7 @@ def _decision(folder: Path, path: str) -> str:
         return "auto"
     settings = opening.content.get("settings")
     value = settings.get(path) if isinstance(settings, Mapping) else None
-    return next((one for one in DECISIONS[path] if one == value), "auto")
+    return next((one for one in CHOICES_OF_AUTO[path] if one == value), "auto")
 
 
 def _name(folder: Path, folders: Sequence[Path]) -> str:

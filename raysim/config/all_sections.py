@@ -11,7 +11,7 @@ from raysim.config.sections import Engine, Evaluation, Schedule, Training
 from raysim.config.timing import Devices, Events, Timing
 from raysim.config.wrappers import Attack, Compression, Defense
 
-DECISIONS: Mapping[str, tuple[str, ...]] = {
+CHOICES_OF_AUTO: Mapping[str, tuple[str, ...]] = {
     "training.precision": ("float32", "bf16"),
     "training.last_batch": ("keep", "merge"),
 }

@@ -76,7 +76,8 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
 class TimeSteps:
     """Median seconds of a forward and a backward pass on a client's data, for each number format.
 
-    It is that of the first client with two samples, of which BatchNorm has a variance; without one of the first.
+    The client is the first one with two samples, without which BatchNorm has no variance; where none has two, the
+    first one with a sample.
     """
 
     batch_size: int

@@ -48,7 +48,7 @@ class Axis:
     def words(self) -> str:
         """The axis as it is typed."""
         if self.choices:
-            return f"{self.path}={','.join(map(_typed, self.choices))}"
+            return f"{self.path}={','.join(map(typed, self.choices))}"
         low, high = (int(end) if end == int(end) else end for end in (self.low, self.high))
         return f"{self.path}={low}:{high}{':log' if self.log else ''}"
 
@@ -89,7 +89,8 @@ def _axis(text: str, options: Mapping[str, Option]) -> Axis:
     return Axis(path, choices=choices)
 
 
-def _typed(choice: object) -> str:
+def typed(choice: object) -> str:
+    """A choice as it is typed."""
     return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from raysim.errors import ConfigError
 from raysim.schedule import planned_intervals
 from raysim.search.halving import ROUNDS
+from raysim.search.space import typed
 from raysim.search.trials import Search, Trial, best_of
 from raysim.studies.pictures import scale_of
 from raysim.units import counted
@@ -89,6 +90,4 @@ def _rounds(trial: Trial, config: RunConfig) -> list[int]:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else typed(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from raysim.config.all_sections import DECISIONS
+from raysim.config.all_sections import CHOICES_OF_AUTO
 from raysim.config.config_file import CONFIG_NAME
 from raysim.config.sections import Evaluation
 from raysim.engine.early_stopping import ColumnWatch, is_less_better
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def setting_differences(given: Mapping[str, Any], proven: Mapping[str, Any]) -> Iterator[Difference]:
     """Settings of config.yaml, ``given``, that are not those of the proof."""
     for name, value in proven.items():
-        left = given.get(name) == "auto" and value in DECISIONS.get(name, ())
+        left = given.get(name) == "auto" and value in CHOICES_OF_AUTO.get(name, ())
         if name in given and given[name] != value and not left:
             yield Difference(CONFIG_NAME, f"{given[name]!r}, and {value!r} in the proof", item=name)
         elif name not in given and " " not in name:  # "SHA-256 of devices.trace" is no setting

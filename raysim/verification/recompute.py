@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.config.all_sections import DECISIONS
+from raysim.config.all_sections import CHOICES_OF_AUTO
 from raysim.config.config_file import CONFIG_NAME, stored_text
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
@@ -139,7 +139,7 @@ def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
 def with_decisions(check: FolderCheck, stored: RunConfig, config: RunConfig) -> RunConfig:
     """The config with what the run decided where its settings left that to it (``auto``), unless that is changed."""
     decided: dict[str, Any] = {}
-    for path in DECISIONS:
+    for path in CHOICES_OF_AUTO:
         name = path.removeprefix("training.")
         if getattr(config.training, name) == getattr(stored.training, name):
             decided[name] = check.settings[path]

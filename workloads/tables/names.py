@@ -57,8 +57,10 @@ def with_printed_names(
     wanted = [name for name, kinds in numbers.items() if kinds == {False}]
     if not wanted:
         return table
-    texts = [part if is_parquet(path) else read_table(path, columns, as_text=True, only=wanted) for path, part in parts]
-    printed = pandas.concat([part[wanted] for part in texts], ignore_index=True)
+    prints = (
+        part if is_parquet(path) else read_table(path, columns, as_text=True, only=wanted) for path, part in parts
+    )
+    printed = pandas.concat([part[wanted] for part in prints], ignore_index=True)
     return table.assign(**{name: _unmerged(table[name], printed[name]) for name in wanted})
 
 

@@ -76,10 +76,14 @@ def test_the_last_whole_round_is_saved(place: Path, capsys: pytest.CaptureFixtur
 def test_a_signal_in_a_forked_child_ends_only_the_child(capfd: pytest.CaptureFixture[str], number: int) -> None:
     """Ctrl-C while Ray starts may come between the fork of a process of Ray and the start of its program."""
     program = [sys.executable, "-c", "print('the program ran')"]
-    with Interruption() as interruption:
-        child = subprocess.run(program, preexec_fn=lambda: signal.raise_signal(number), check=False)
-        assert child.returncode == CODES[signal.Signals(number)]
-        assert not interruption.asked()
+    before = signal.signal(number, signal.SIG_DFL)
+    try:  # the tests may have been started by nohup
+        with Interruption() as interruption:
+            child = subprocess.run(program, preexec_fn=lambda: signal.raise_signal(number), check=False)
+            assert child.returncode == CODES[signal.Signals(number)]
+            assert not interruption.asked()
+    finally:
+        signal.signal(number, before)
     assert capfd.readouterr() == ("", "")
 
 

@@ -68,7 +68,7 @@ def made(cells: Sequence[Cell]) -> None:
 
 
 def found_in(folder: Path, search: Search) -> Tuning:
-    """What the judge reads of a search whose request says what a real one would."""
+    """The judge's reading of a search whose request says what a real one would."""
     rungs = {"rungs": [*search.bracket.rungs]} if search.bracket else {}
     request = {"measure": search.measure.name, "batch": search.batch, "seeds": [*search.seeds], **rungs}
     (folder / "search.yaml").write_text(yaml.safe_dump(request), encoding="utf-8")
