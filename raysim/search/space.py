@@ -91,6 +91,8 @@ def _axis(text: str, options: Mapping[str, Option]) -> Axis:
 
 def typed(choice: object) -> str:
     """A choice as it is typed."""
+    if isinstance(choice, tuple):  # of one, as commas are between choices
+        return ",".join(map(typed, choice))
     return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 

@@ -1,4 +1,4 @@
-"""Names of clients and classes in a table: as its files print them where numbers would merge some."""
+"""Names of clients, classes and categories in a table: as its files print them where numbers would merge some."""
 
 from __future__ import annotations
 

@@ -176,6 +176,7 @@ class Table(OwnTable):
             parts.append((test_path, test))
             table = pandas.concat([table, test.reindex(columns=table.columns)], ignore_index=True)
         named = [self.client_column] if self.client_column else []
+        named += [name for name in self.categorical if name != target]
         if target in table.columns and not self.is_regression(table[target]):
             named.append(target)
         return self.rows_of(with_printed_names(table, parts, self.columns, named), path, tested, target)

@@ -39,6 +39,8 @@ def test_choices_are_typed_as_they_were_given() -> None:
     assert axis.words() == "workload.setting=SM,SM-CV"
     assert Axis("training.freeze_batchnorm", choices=(False, True)).words().endswith("=false,true")
     assert Axis("training.learning_rate", choices=(1e-5, 10.0)).words().endswith("=1e-05,10.0")
+    (axis,) = read_axes(["ignore=age,sex"], options_of(choose_classes([{"workload.name": "table"}])[0]))
+    assert axis == Axis("workload.ignore", choices=(("age",), ("sex",))) and axis.words() == "workload.ignore=age,sex"
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,12 @@ def test_a_target_of_numbers_stays_one(tmp_path: Path) -> None:
     assert loaded(tmp_path / "x.csv", text, task="classification").class_names == ("1.1", "1.10", "1.5")
 
 
+def test_categories_that_are_one_number_stay_apart(tmp_path: Path) -> None:
+    rows = "".join(f"{code},site,{label}\n" for code, label in [("01", "a"), ("1", "b"), ("2", "a")] * 10)
+    federation = loaded(tmp_path / "x.csv", HEADER + rows, categorical=("x",))
+    assert federation.input_spec(0).categories == (4,)  # the fourth: values that no training row has
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_a_packed_file_without_a_header(separator: str, tmp_path: Path) -> None:
     text = lines_of(["01", " 1 "], ["1", "01"], separator).replace(f"0.5{separator}", f"?{separator}")
