@@ -24,6 +24,8 @@ FROM_START = (
 """Beginnings of settings that what came before a later round depends on: they change from round 1 or not at all."""
 DRAWN_AT_START = ("data", "model", "intervals", "devices", "events")
 """Purposes whose streams are drawn before the first round, or once for all rounds."""
+KINDS = ("number", "name")
+"""What a client may be called by."""
 SHOWN = 10
 """Clients that a message lists."""
 
@@ -104,19 +106,28 @@ def client_numbers(asked: Sequence[str], clients: DataFrame) -> tuple[int, ...]:
     """The numbers of clients that are named by number or name.
 
     Args:
-        asked: ``3``, or ``cleveland``.
+        asked: ``3``, or ``cleveland``; ``number=3``, or ``name=3`` where one client has that number and another that
+            name.
         clients: the run's table of clients.
 
     Raises:
-        ResultsError: the run has no such client.
+        ResultsError: the run has no such client, or several.
     """
     names = dict(zip(clients["client"].tolist(), clients["name"].tolist(), strict=True)) if len(clients) else {}
-    by_text = {str(number): number for number in names} | {str(name): number for number, name in names.items()}
-    found: list[int] = []
+    found = set[int]()
     for text in asked:
-        if text not in by_text:
+        kind, equals, rest = text.partition("=")
+        word = rest if equals and kind in KINDS else text
+        by_number = [number for number in names if str(number) == word and kind != "name"]
+        by_name = [number for number, name in names.items() if str(name) == word and kind != "number"]
+        numbers = {*by_number, *by_name}
+        if not numbers:
             listed = ", ".join(f"{number} ({names[number]})" for number in sorted(names)[:SHOWN])
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             raise ResultsError(f"--without {text}: no such client took part. Those that did: {listed}{more}.")
-        found.append(int(by_text[text]))
-    return tuple(sorted(set(found)))
+        if len(numbers) > 1:
+            listed = ", ".join(f"{number} ({names[number]})" for number in sorted(numbers))
+            advice = f"Say number={word} or name={word}." if by_number and len(by_name) == 1 else "Say number=NUMBER."
+            raise ResultsError(f"--without {text}: several clients are called so: {listed}. {advice}")
+        found |= numbers
+    return tuple(sorted(map(int, found)))

@@ -54,7 +54,8 @@ def data_differences(summary: Mapping[str, Any], again: Mapping[str, Any]) -> It
     """
     for name in OF_THE_DATA if summary and again else ():
         if summary.get(name) != again.get(name):
-            yield Difference(SUMMARY, f"{summary.get(name)!r}, and {again.get(name)!r} computed again", item=name)
+            text = f"{summary.get(name)!r}, and {again.get(name)!r} computed again"
+            yield Difference(SUMMARY, text, item=name, rounding=False)
 
 
 def compare_partitions(folder: Path, again: Path, verdict: Verdict) -> None:
@@ -69,7 +70,7 @@ def compare_partitions(folder: Path, again: Path, verdict: Verdict) -> None:
         except FileNotFoundError:
             continue
         except (OSError, UnreadableFileError, csv.Error) as error:
-            verdict.differences.append(Difference(name, f"it cannot be read: {error}"))
+            verdict.differences.append(Difference(name, f"it cannot be read: {error}", rounding=False))
             continue
         there, expected = ([*next(iter(rows), ())] for rows in (mine, other))
         both = [column for column in there if column in expected]
@@ -85,13 +86,13 @@ def _first_wrong(name: str, mine: Rows, other: Rows, both: Sequence[str]) -> Dif
     """The first row of a table that differs from that of a new computation in the columns that both have."""
     if len(mine) != len(other) or (other and not both):
         rows = counted(len(mine), "row")
-        return Difference(name, f"it has {rows}, and {len(other)} computed again, or other columns")
+        text = f"it has {rows}, and {len(other)} computed again, or other columns"
+        return Difference(name, text, rounding=False)
     for line, (one, two) in enumerate(zip(mine, other, strict=True), start=2):
         for column in both:
             if one[column] != two[column]:
-                return Difference(
-                    name, f"line {line}: {one[column]!r}, and {two[column]!r} computed again", item=column
-                )
+                text = f"line {line}: {one[column]!r}, and {two[column]!r} computed again"
+                return Difference(name, text, item=column, rounding=False)
     return None
 
 

@@ -20,6 +20,8 @@ class Difference:
     client: int | None = None
     item: str = ""
     """Column of a table, or tensor of a state."""
+    rounding: bool = True
+    """Whether another processor's rounding could have made it, as it cannot another split of the data."""
 
     def __str__(self) -> str:
         number = f"round {self.round}" if self.round is not None else ""
@@ -94,8 +96,9 @@ class Verdict:
 
     @property
     def close(self) -> bool:
-        """Whether something differs, all values of tables that were computed again agreeing to their printed digits."""
-        return not self.equal and bool(self.distances) and not any(each.off for each in self.distances)
+        """Whether something differs by rounding alone: all values of rounds agree to their printed digits."""
+        rounded = all(each.rounding for each in self.differences)
+        return not self.equal and bool(self.distances) and rounded and not any(each.off for each in self.distances)
 
     def plain(self) -> dict[str, Any]:
         """The verdict as JSON has it."""

@@ -93,6 +93,29 @@ def test_a_forged_value_is_more_than_rounding(folder: Path, tmp_path: Path, caps
     assert out.startswith("differs: rounds.csv (round 1, loss)") and "round 2: " in out and "rounds.csv: loss " in out
 
 
+@pytest.mark.parametrize("file", ["partition.csv", "summary.json"])
+def test_another_split_is_more_than_rounding(
+    file: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All values of the rounds agree to their printed digits, so that it counted as close."""
+    path = Path(shutil.copytree(folder, tmp_path / "run"))
+    lines = read(path / "rounds.csv")
+    place = lines[0].index("loss")
+    lines[1][place] = repr(float(lines[1][place]) + 1e-7)
+    write(path / "rounds.csv", lines)
+    if file == "partition.csv":
+        rows = read(path / file)
+        rows[1][-1] = "7777"
+        write(path / file, rows)
+    made_anew(path)
+    if file == "summary.json":
+        summary = json.loads((path / file).read_text())
+        (path / file).write_text(json.dumps({**summary, "synthetic": not summary["synthetic"]}))
+    assert main([str(path), "--all", "--tolerance"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("differs: ") and f"{file}" in out and "values are equal, 1 more to their printed" in out
+
+
 def test_it_is_refused_where_nothing_is_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(folder), "--tolerance"]) == 2
     assert "--tolerance: no rounds are computed again. Add --all" in capsys.readouterr().err
