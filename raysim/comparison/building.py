@@ -14,6 +14,10 @@ from raysim.results.measures import Measure
 ABOUT_COSTS = (
     "Costs of an accuracy are means over the runs that reached it, whose number stands in parentheses; empty: none."
 )
+ABOUT_LOST = (
+    "Seeds in which a run failed or did not reach an accuracy are in no pair, so that those that stay were chosen by "
+    "their result: {}."
+)
 ABOUT_RESAMPLED = (
     "Every seed draws its test and training samples anew from the same ones, {:.3g} test samples for one of training, "
     "so that seeds share most of them: intervals are wider for it, by Nadeau and Bengio (2003)."
@@ -96,8 +100,23 @@ def differences(outcomes: Outcomes) -> Table:
     places = [(column, measure) for column in outcomes.columns for measure in scales if (column, measure) in there]
     heads = tuple(Head(column, outcomes.heading(measure), scales[measure].symbol) for column, measure in places)
     rows = tuple((pair, tuple(texts.get(place, Entry()) for place in places)) for pair, texts in found.items())
-    notes = (ABOUT_RESAMPLED.format(outcomes.resampled),) if rows and outcomes.resampled else ()
-    return Table("differences", "difference [95 % interval]", heads, rows, tuple(records), notes)
+    notes = [ABOUT_RESAMPLED.format(outcomes.resampled)] if rows and outcomes.resampled else []
+    if lost := _in_no_pair(outcomes):
+        notes.append(ABOUT_LOST.format("; ".join(lost)))
+    return Table("differences", "difference [95 % interval]", heads, rows, tuple(records), tuple(notes))
+
+
+def _in_no_pair(outcomes: Outcomes) -> list[str]:
+    """The rows of which a seed has no value in a difference that is made all the same, each with their number."""
+    runs, found = outcomes.runs(), dict[str, int]()
+    for row, column, pairing, first, second in outcomes.compared():
+        if not pairs(first, second):
+            continue
+        for name, values in ((row, first), (pairing.against, second)):
+            there = {seed for one, where, seed in runs if (one, where) == (name, column)}
+            if lost := len(there - values.keys()) + outcomes.failed.get((name, column), 0):
+                found[", ".join(filter(None, (name, column, outcomes.heading(pairing.measure))))] = lost
+    return [f"{place} ({lost})" for place, lost in found.items()]
 
 
 def tests(outcomes: Outcomes) -> Table:

@@ -67,16 +67,16 @@ def verdict(claimed: float, here: Difference, spread: float | None, resampled: f
         return "not told by one seed"
     if here.seeds < LEAST_SEEDS:
         return "not told by two seeds"
-    low, high = sorted((here.low, here.high) if claimed >= 0 else (-here.low, -here.high))
+    if claimed == 0:
+        return "none, and one is told here" if here.told else "none, and none is told here"
+    low, high = sorted((here.low, here.high) if claimed > 0 else (-here.low, -here.high))
     size = abs(claimed)
     if high < 0:
         return "refuted at this size: the other way round"
-    if low > 0 and size > 0:
+    if low > 0:
         return "confirmed" if low <= size <= high else f"confirmed, but {'smaller' if size > high else 'larger'} here"
     if not low <= size <= high:
         return "refuted at this size"
-    if size == 0:
-        return "none, and none is told here"
     needed = seeds_needed(size, spread, resampled) or 2
     if needed <= here.seeds:
         return f"not told, though {needed} seeds would find it"

@@ -41,9 +41,10 @@ class Difference:
         """As tables and sentences have it, ``+1.17 [−0.40, +2.74], 3 seeds``; ``form`` is that of a number."""
         if math.isnan(self.mean):
             return f"{NOT_FINITE}, {counted(self.seeds, 'seed')}"
-        numbers = [_signed(factor * value, form) for value in (self.mean, self.low, self.high) if value is not None]
-        interval = f" [{numbers[1]}, {numbers[2]}]" if len(numbers) > 1 else ", cannot be told"
-        return f"{numbers[0]}{interval}, {counted(self.seeds, 'seed')}"
+        ends = [_signed(factor * value, form) for value in (self.low, self.high) if value is not None]
+        interval = f" [{', '.join(ends)}]" if ends else ", cannot be told"
+        mean = _signed(factor * self.mean, form)
+        return f"{mean[1:] if _is_zero(mean) else mean}{interval}, {counted(self.seeds, 'seed')}"
 
 
 def pairs(values: Mapping[int, float], against: Mapping[int, float]) -> list[float]:
@@ -86,6 +87,10 @@ def quantile(count: int) -> float:
 
 
 def _signed(value: float, form: str) -> str:
-    """A number with its sign; what rounds to zero has none."""
-    text = f"{value:+{form}}"
-    return text.removeprefix("+").removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+    """A number with its sign, which a number that rounds to zero keeps: it says on which side of zero it lies."""
+    return f"{value:+{form}}".replace("-", "−") if value else f"{value:{form}}"
+
+
+def _is_zero(text: str) -> bool:
+    """Whether a signed number rounds to zero."""
+    return text[0] in "+−" and float(text[1:]) == 0

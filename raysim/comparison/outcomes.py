@@ -86,7 +86,7 @@ class Outcomes:
 def lines_of_heads(outcomes: Outcomes) -> list[str]:
     """Short forms of the heads, a line for each row and column; of many runs one digest of all heads.
 
-    The digest is the SHA-256 of the heads in the order of rows, columns and seeds, a line each. The first line counts
+    The digest is the SHA-256 of the heads in the order of columns, seeds and rows, a line each. The first line counts
     the runs that have no proof, if there are any.
     """
     heads, runs = outcomes.heads, outcomes.runs()

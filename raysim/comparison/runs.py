@@ -1,4 +1,4 @@
-"""Finished runs side by side, without a study file: the tables that a study of them would have."""
+"""Runs side by side, without a study file: the tables that a study of them would have."""
 
 from __future__ import annotations
 
@@ -143,12 +143,15 @@ def _outcomes(
         values,
         tuple(Pairing(others, baseline, measure) for measure in measures if measure.best and others),
         statistics=True,
-        heads=_ordered(heads, rows),
+        heads=_ordered(heads, rows, [*alone_on]),
     )
 
 
-def _ordered(heads: Heads, rows: Sequence[str]) -> Heads:
-    return {key: heads[key] for key in sorted(heads, key=lambda key: (rows.index(key[0]), key[1], key[2]))}
+def _ordered(heads: Heads, rows: Sequence[str], columns: Sequence[str]) -> Heads:
+    """The heads in the order in which a study's are."""
+    return {
+        key: heads[key] for key in sorted(heads, key=lambda key: (columns.index(key[1]), key[2], rows.index(key[0])))
+    }
 
 
 def _alone(settings: Sequence[Setting], column: str) -> dict[str, DataFrame]:
@@ -209,6 +212,11 @@ def _notes(results: Sequence[RunResult], settings: Sequence[Setting], outcomes: 
     lengths = sorted({len(result.rounds) for result in results})
     if len(lengths) > 1:
         notes.append(f"The runs have {', '.join(map(str, lengths))} rounds: their last values do not compare.")
+    unfinished = [one_line(run.folder.name) for own in settings for run in own.runs if not run.summary]
+    if unfinished:
+        notes.append(
+            f"Not ended (no summary.json), and compared by the rounds that they have: {', '.join(unfinished)}."
+        )
     by_clients = mixed({own.label: all(is_by_clients(run.rounds) for run in own.runs) for own in settings})
     accuracies = any(measure.column == "accuracy" for measure in outcomes.measures)
     if by_clients and accuracies and not comparable({_workload(run) for run in results}):

@@ -80,10 +80,14 @@ def costs(run: DataFrame) -> DataFrame:
     return found.assign(bytes_up=run["bytes_up"].cumsum()) if "bytes_up" in run else found
 
 
-def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
+def points(runs: Sequence[DataFrame], curves: Curves, resampled: float = 0.0) -> DataFrame:
     """Mean over runs of cost and measure, for each round in which all measured it, and half the mean's 95 % interval.
 
     The interval of the measure alone, ``half``; NaN with one run.
+
+    Args:
+        resampled: test samples per training sample, where every run draws both anew from one pool
+            (:mod:`raysim.comparison.differences`).
     """
     import pandas as pd
 
@@ -93,7 +97,7 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
     ]
     grouped = pd.concat(found).groupby(level=0)
     means, count = grouped[[curves.against, "value"]].mean(), len(found)
-    means["half"] = (quantile(count) if count > 1 else np.nan) * grouped["value"].std() / np.sqrt(count)
+    means["half"] = (quantile(count) if count > 1 else np.nan) * grouped["value"].std() * np.sqrt(1 / count + resampled)
     return means[grouped.size() == count]
 
 
@@ -113,8 +117,8 @@ def without_costs(file: Path, curves: Curves, place: str, there: Sequence[str]) 
     )
 
 
-def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> Figure:
-    """The picture: the mean over seeds as a line, in the band of its 95 % interval."""
+def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str, resampled: float = 0.0) -> Figure:
+    """The picture: the mean over seeds as a line, in the band of its 95 % interval (:func:`points`)."""
     unit = scale(curves.measure.unit, [run[curves.measure.column].max() for own in runs.values() for run in own])
     drawn = [column for column in columns if any(of == column for _, of in runs)]
     ranks = {row: rank for rank, row in enumerate(dict.fromkeys(row for row, _ in runs))}
@@ -122,7 +126,7 @@ def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> Figu
     panels = figure.subplots(1, len(drawn), squeeze=False, sharey=True)[0]
     labels: dict[str, Line2D] = {}
     for panel, column in zip(panels, drawn, strict=True):
-        lines = {row: points(own, curves) for (row, of), own in runs.items() if of == column}
+        lines = {row: points(own, curves, resampled) for (row, of), own in runs.items() if of == column}
         labels |= _panel(panel, lines, ranks, curves, unit.factor)
         panel.set(title=column if len(drawn) > 1 else title)
     panels[0].set_ylabel(unit.heading(curves.measure.column.replace("_", " ")))

@@ -252,7 +252,7 @@ def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
     if study.curves is not None:
         runs = drawn(study, study.curves)
         if runs:
-            figure = curves.draw(study.curves, runs, [*study.columns], study.title)
+            figure = curves.draw(study.curves, runs, [*study.columns], study.title, study.resampled)
             for path in study.curves.path:
                 yield path, curves.content_of(figure, path)
 

@@ -46,6 +46,16 @@ def test_heads_are_listed_in_short_form_or_as_one_digest() -> None:
     assert page.splitlines() == few
 
 
+def test_differences_without_some_seeds_say_so() -> None:
+    """Of three seeds of a row one failed, and one never reached the accuracy: those that stay were chosen by it."""
+    made = replace(outcomes(), columns=("A",), failed={})
+    assert not building.differences(made).notes
+    place = ("B_1 & co", "A", "accuracy")
+    values = {**made.values, place: {0: 0.61, 2: 0.6}, ("B_1 & co", "A", "loss"): {0: 1.0, 1: 1.0, 2: 1.0}}
+    (note,) = building.differences(replace(made, values=values, failed={("B_1 & co", "A"): 1})).notes
+    assert note.endswith("so that those that stay were chosen by their result: B_1 & co, A, accuracy (2).")
+
+
 def test_an_infinite_value_is_shown_and_what_cannot_be_computed_of_it_is_said() -> None:
     place = ("B_1 & co", "A", "loss")
     paper = {("FedAvg", "A", "loss"): "1.5", place: "1.25"}

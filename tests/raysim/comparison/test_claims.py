@@ -24,7 +24,8 @@ from tests.raysim.comparison.made import LOSS, outcomes
         (-4.0, -3.0, 1.0, "refuted at this size"),
         (2.0, -3.0, -1.0, "refuted at this size: the other way round"),
         (-2.0, 1.0, 3.0, "refuted at this size: the other way round"),
-        (0.0, 1.0, 3.0, "refuted at this size"),
+        (0.0, 1.0, 3.0, "none, and one is told here"),
+        (0.0, -3.0, -1.0, "none, and one is told here"),
         (0.0, -1.0, 3.0, "none, and none is told here"),
     ],
 )

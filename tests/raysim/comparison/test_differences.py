@@ -53,6 +53,20 @@ def test_equal_differences_have_an_interval_without_width_and_zero_is_not_told()
     assert same is not None and not same.told and same.text(1, ".1f") == "0.0 [0.0, 0.0], 2 seeds"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.004, 0.2, "+0.10 [+0.00, +0.20], 3 seeds"),
+        (-0.004, 0.2, "+0.10 [−0.00, +0.20], 3 seeds"),
+        (0.0, 0.2, "+0.10 [0.00, +0.20], 3 seeds"),
+    ],
+)
+def test_an_end_that_rounds_to_zero_says_on_which_side_it_lies(low: float, high: float, text: str) -> None:
+    """All three printed 0.00, so that an interval that holds zero looked as one that does not."""
+    assert Difference(0.1, low, high, 3).text(1, ".2f") == text
+    assert Difference(-0.001, -0.1, 0.1, 3).text(1, ".2f") == "0.00 [−0.10, +0.10], 3 seeds"
+
+
 def test_a_study_writes_the_differences_that_its_file_asks_for_under_its_table(tmp_path: Path) -> None:
     study = study_of(tmp_path, COMPARE)
     kept = {("FedAvg", 0): 0.45, ("FedAvg", 1): 0.52, ("Strong prox", 0): 0.5, ("Strong prox", 1): 0.6}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,14 @@ def test_a_mean_over_clients_and_a_common_test_set_are_told_apart(both: Both) ->
     assert [note.partition(": they do not compare")[0] for note in found.page.before] == [said]
     assert raysim.compare(both.runs, ["client_accuracy_mean"]).page.before == ()
     assert raysim.compare(both.runs[2:], ["accuracy"]).page.before == ()
+
+
+def test_a_run_that_has_not_ended_is_named(both: Both, tmp_path: Path) -> None:
+    """It has less than its budget, and was compared as one that has all of it."""
+    cut = Path(shutil.copytree(both.runs[1].folder, tmp_path / "cut"))
+    (cut / "summary.json").unlink()
+    found = raysim.compare([both.runs[0], cut, *both.runs[2:]], ["client_accuracy_mean"])
+    assert found.page.before == ("Not ended (no summary.json), and compared by the rounds that they have: cut.",)
 
 
 def test_they_are_written_as_a_study_writes_them(both: Both, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,10 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path
         [10.0, 0.2],
         [40.5, pytest.approx(0.55)],
     ]
+    # Values 0.5 and 0.6, t(0.975, 1) = 12.706205; where seeds share samples the variance is 1/n + the ratio of it.
+    assert means["half"][3] == pytest.approx(12.706205 * 0.1 / 2)
+    shared = curves.points(runs["FedAvg", "MLP"], read.curves, resampled=0.25)
+    assert shared["half"][3] == pytest.approx(12.706205 * 0.1 / 2 * math.sqrt(1.5))
     tables.write_table(read)
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     allowed = "round, bytes, bytes_up, virtual_seconds, joules"
