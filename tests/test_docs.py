@@ -176,11 +176,17 @@ def test_figures_of_the_readme_stand_on_their_pages() -> None:
     flower, pfl, ours = ("{}, {} and {}".format(*own) for own in ratios)
     assert f"takes {ours} times" in readme and f"Flower takes {flower} times" in readme
     assert f"pfl-research {pfl} (" in readme
+    for name in ("Zen 4", "Zen 5"):
+        table = text.partition(f"## Results on AMD's {name}")[2].partition("\n## ")[0]
+        head = next(line.split("|") for line in table.splitlines() if line.startswith("| | bare"))
+        found = re.findall(r"^\| W\d, .*x.*$", table, re.M)
+        own = [re.findall(r"([\d.]+)x", line.split("|")[head.index(" raysim ")])[0] for line in found]
+        assert "{}, {} and {}".format(*own) in readme.partition(name)[2][:60]
     starts = pd.read_csv(DOCS / "results" / "rounds-zen4.csv").pivot_table(
         values="start_seconds", index="workload", columns="system", aggfunc="median"
     )
     beside_pfl = [f"{starts['raysim'][name] / starts['pfl'][name]:.2f}" for name in ("W1", "W2", "W3")]
-    assert "trains after {}, {} and {} of pfl-research's time there, 3 s on digits".format(*beside_pfl) in readme
+    assert "trains after {}, {} and {} of pfl-research's time, 3 s on digits".format(*beside_pfl) in readme
     digits = pd.read_csv(DOCS / "results" / "startup.csv")["start to first step"]
     assert round(digits.median()) == 3
     sizes = pd.read_csv(POPULATION).set_index("clients")["peak_mib"]
