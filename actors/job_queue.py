@@ -99,6 +99,12 @@ class Work:
             slot.begun = time
         slot.jobs.append(index)
 
+    def call_of(self, slot: Slot) -> Any:
+        """The reference of the result that a slot works on."""
+        return next(
+            reference for reference, call in self.sent.items() if call.slot is slot and call.index == slot.jobs[0]
+        )
+
     def finished(self, reference: Any) -> Call:
         """Remove a call that has ended from its slot, and its job."""
         call = self.sent.pop(reference)

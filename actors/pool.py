@@ -279,7 +279,9 @@ class RayPool:
             self._patience.look(note)
         self._slots.look(max(LEAST, self._config.engine.task_deadline), note)
         for slot in self._slots:
-            if slot.jobs and time - slot.begun > (limit := self._deadline.of(self._work.jobs[slot.jobs[0]])):
+            limit = self._deadline.of(self._work.jobs[slot.jobs[0]]) if slot.jobs else float("inf")
+            # A result that is there and was not fetched yet is not late: the driver was busy.
+            if time - slot.begun > limit and not ray.wait([self._work.call_of(slot)], timeout=0, fetch_local=False)[0]:
                 self._late(slot, note, limit)
 
     def _late(self, slot: Slot, note: Note, limit: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def _mean_of_middle(vectors: Sequence[Vector], cut: int, mixing: Doubles | None)
     result = np.empty_like(vectors[0])
     weights = None if mixing is None else mixing.astype(np.float32)
     count = len(vectors) if weights is None else len(weights)
-    threads = min(os.cpu_count() or 1, -(-result.size // BLOCK))
+    threads = min(len(os.sched_getaffinity(0)), -(-result.size // BLOCK))
 
     def fill(first: int) -> None:
         """Every block of a thread; NumPy lets other threads work while it compares."""
@@ -102,7 +102,7 @@ def _sum_of_middle(rows: Sequence[Vector], cut: int, buffer: Vector) -> Doubles:
     return total
 
 
-@cache
+@lru_cache(maxsize=16)  # a network of 1,000 rows takes megabytes, and random cohorts have many sizes
 def comparisons(count: int, cut: int) -> tuple[tuple[int, int, bool, bool], ...]:
     """Pairs (i, j) of rows to compare: rows ``cut`` to n − 1 − ``cut`` get the values in the middle, in any order.
 

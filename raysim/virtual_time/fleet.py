@@ -40,6 +40,11 @@ class Fleet:
     down_per_client: int = 0
     """Bytes that a message is longer by for each other client that has been in a server step."""
 
+    @property
+    def messages_grow(self) -> bool:
+        """Whether the bytes of messages change with the clients that have been in a server step."""
+        return bool(self.down_later or self.down_per_client)
+
     def message_bytes(self, trained: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Bytes of each client's message [n].
 

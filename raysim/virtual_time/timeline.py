@@ -273,7 +273,7 @@ class _Simulation:
         )
         for flight in arrivals:
             self.idle.add(flight.client)
-            self.longer = self.longer or not self.trained[flight.client]
+            self.longer = self.longer or (self.fleet.messages_grow and not self.trained[flight.client])
             self.trained[flight.client] = True
         self.buffer, self.dispatched, self.lost, self.canceled = [], [], [], []
         self.opened, self.wake = None, math.inf

@@ -274,6 +274,17 @@ def test_an_actor_that_freezes_in_its_start_is_replaced(
     found.close()
 
 
+def test_a_result_that_waits_for_a_busy_driver_is_not_late(ray_session: None, tmp_path: Path) -> None:
+    """Its actor was ended, and the job done again."""
+    config, notes = with_engine(task_deadline=1.0, cpus_per_client=0.5), list[str]()
+    with closing(light_pool(config, 3, Placement(3, 0.5, 0.0))) as found:
+        all_up(found)
+        for done in found.run(jobs(tmp_path / "log", 3), notes.append):
+            time.sleep(1.5)
+            assert done.sends == 1
+    assert not notes
+
+
 def test_what_is_called_aside_ends_with_its_process(pool: RayPool, tmp_path: Path) -> None:
     result = pool.aside(_beside, str(tmp_path / "called"))
     process, clients = result(60)

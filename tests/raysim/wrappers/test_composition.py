@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,10 +12,11 @@ import pytest
 from raysim.config import registry
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError, RaysimError
-from raysim.method import Update
+from raysim.method import Traits, Update
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.feddyn import FedDyn
 from raysim.running.simulation import run
+from raysim.wrappers.compression import Broadcast
 from raysim.wrappers.wrapped import Wrapped
 from tests.fingerprint import fingerprint
 from tests.raysim.methods.by_hand import context, updates
@@ -183,3 +184,26 @@ def test_a_wrong_update_is_told_with_wrappers_as_without(
 ) -> None:
     with pytest.raises(RaysimError, match=r"client 0, round 1, stage update: Update\.delta is "):
         run(replace(small_run(tmp_path, BASE | options), method=method))
+
+
+@dataclass(frozen=True)
+class Starts(FedAvg):
+    """Federated averaging whose model becomes the mean of what clients started from; also of no client."""
+
+    traits: ClassVar[Traits] = replace(FedAvg.traits, weighted_mean=False, empty_rounds=True)
+
+    def aggregate(self, server: Any, updates: Any, context: Any) -> Any:
+        return np.mean(updates.bases, axis=0) if updates.clients else server
+
+
+def test_a_method_is_told_the_model_that_clients_start_from_where_it_is_compressed() -> None:
+    """FedRAD takes the weight decay of that model out of its gradient: it took that of the server's, unsent one."""
+    method = Wrapped(Starts(), Attack(), Compression(down="int8"), Defense())
+    wanted, held = np.float32([1.0, 1.0]), np.float32([0.5, 0.0])
+    after = method.aggregate(Broadcast(wanted, held, 0), updates([(0, 0), (1, 1)], (1, 1)), context())
+    assert after.method.tolist() == held.tolist()
+
+
+def test_a_round_without_clients_has_no_rule() -> None:
+    method = Wrapped(Starts(), Attack(), Compression(), Defense("median"))
+    assert method.aggregate(np.float32([1.0, 1.0]), updates([], ()), context()).tolist() == [1.0, 1.0]
