@@ -18,7 +18,7 @@ from raysim.storage.folder_files import is_there
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_record import read_environment, read_run_config, read_summary, run_title
 from raysim.verification.folder_check import FolderCheck
-from raysim.workloads.data_sets.catalog import DATA_SETS, DataSet
+from raysim.workloads.data_sets.catalog import BY_NAME, DataSet
 from raysim.workloads.naming import data_name
 
 LEFT_OUT = frozenset({".lock", "process.json", "status.json", "run.log", "trackers.json"})
@@ -93,6 +93,12 @@ class RunFacts:
         return {"Python": str(self.environment.get("python", "")), **found}
 
     @property
+    def workload(self) -> str:
+        """The name of its workload, which a file of one's own does not change."""
+        section = self.config.get("workload")
+        return str(section.get("name") if isinstance(section, Mapping) else section)
+
+    @property
     def data(self) -> str:
         """The name of its data."""
         section = self.config.get("workload")
@@ -100,8 +106,8 @@ class RunFacts:
 
     @property
     def published(self) -> DataSet | None:
-        """The published data set that it was computed on; None of other data."""
-        return next((each for each in DATA_SETS if each.name == self.data), None)
+        """The published data set whose workload it ran; None for own files and data, whatever they are called."""
+        return BY_NAME.get(self.workload)
 
     @property
     def data_digests(self) -> Mapping[str, str]:

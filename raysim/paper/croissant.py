@@ -30,6 +30,7 @@ CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissan
 PARTITION = "partition.csv"
 PARTITION_BYTES = 2**24
 """Largest one that is described."""
+FILES_OF_PUBLISHER = "Files are those of the publisher; the digests say which version was used."
 UNLICENSED = "No license is stated: ask the publisher of the data before you use it."
 DIGITS = "https://scikit-learn.org/stable/datasets/toy_dataset.html#optical-recognition-of-handwritten-digits-dataset"
 
@@ -65,7 +66,7 @@ def described(paper: Paper, license: str = "") -> str:
                 description=f"{data.title if data else run.facts.data}{made}, split among "
                 f"{run.facts.summary.get('clients')} clients for the runs of this folder.",
                 license=[data.license if data else license or UNLICENSED],
-                url=data.source if data else DIGITS if run.facts.data == "digits" else None,
+                url=data.source if data else DIGITS if run.facts.workload == "digits" else None,
                 distribution=[*_published(run), *_split(run, partition)],
                 record_sets=_clients(partition),
                 **_fitness(run),
@@ -201,5 +202,5 @@ def _fitness(run: PaperRun) -> Mapping[str, Any]:
         "data_use_cases": ["Comparing methods of federated learning in simulation."],
         "personal_sensitive_information": [ask],
         "data_social_impact": ask,
-        "data_release_maintenance_plan": "Files are those of the publisher; the digests say which version was used.",
+        "data_release_maintenance_plan": FILES_OF_PUBLISHER if data and data.files else ask,
     }

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from raysim.crate.run_facts import RunFacts, as_text
+from raysim.workloads.data_sets.catalog import BY_NAME
 
 
 def facts(**fields: Any) -> RunFacts:
@@ -22,6 +25,22 @@ def test_data_are_known_by_their_digests() -> None:
     given = facts(config={"workload": {"name": "given", "title": "wards"}}, settings={"workload.digest": "ab"})
     assert (given.data, given.data_digests, given.published) == ("wards", {"data": "sha256:ab"}, None)
     assert not facts(config={"workload": {"name": "digits"}}).data_digests
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"name": "table", "path": "mine/adult.csv"},
+        {"name": "npz", "path": "sub/cifar10.npz"},
+        {"name": "text", "path": "corpus/mnist.txt"},
+        {"name": "folder", "path": "mine/har"},
+        {"name": "huggingface", "path": "mine/femnist"},
+        {"name": "given", "title": "mnist"},
+    ],
+)
+def test_data_of_ones_own_are_not_published_ones_of_their_name(section: dict[str, str]) -> None:
+    own = facts(config={"workload": section})
+    assert own.data in BY_NAME and own.published is None and not own.data_digests
 
 
 def test_versions_and_results() -> None:

@@ -18,7 +18,7 @@ import pytest
 from raysim import load_model
 from raysim.comparison import markdown
 from raysim.launch import main as launch
-from raysim.paper import checklist, collected
+from raysim.paper import checklist, collected, croissant
 from raysim.paper.__main__ import main
 from raysim.paper.collected import Paper, collect
 from raysim.paper.instructions import readme, unrepeatable
@@ -138,6 +138,19 @@ def test_mlcroissant_reads_the_description_and_the_split_beside_it(paper: Path) 
     assert content["rai:dataCollection"].startswith("Not known to raysim")
 
 
+@pytest.mark.parametrize(("workload", "published"), [("table", ""), ("adult", "archive.ics.uci.edu/dataset/2/adult")])
+def test_own_files_have_no_publisher(runs: Path, workload: str, published: str) -> None:
+    """A file was described as the published data set, or as scikit-learn's digits, of the same name."""
+    found = collect([runs / "a" / "0"], "", [find("loss")])
+    for stem in ("adult", "digits"):
+        told = _with_data(found, {"name": workload, "path": f"mine/{stem}.csv"})
+        texts = [croissant.described(told, ""), checklist.page(told), readme(told, "", True)]
+        for text in texts:
+            assert ("CC BY 4.0" in text, published in text) == (bool(published), True), text
+        assert ("adult.data" in texts[0], "those of the publisher" in texts[0]) == (bool(published),) * 2
+        assert "scikit-learn.org" not in texts[0]
+
+
 def test_the_checklist_says_what_runs_know_and_what_they_do_not(paper: Path) -> None:
     text = (paper / "checklist.md").read_text(encoding="utf-8")
     assert text.count("?** ") == 19 and "fedavg: 2 runs; fedprox: 2 runs" in text
@@ -152,10 +165,14 @@ def _answer(found: Paper, question: str) -> str:
 
 def _splits(found: Paper, workload: dict[str, Any]) -> str:
     """The answer on splits, of a run with these options of its data."""
+    return _answer(_with_data(found, workload), "validation and test splits")
+
+
+def _with_data(found: Paper, workload: dict[str, Any]) -> Paper:
+    """A paper whose run has these options of its data."""
     facts = found.first.facts
     config = {**facts.config, "workload": {**facts.config["workload"], **workload}}
-    changed = replace(found, runs=[replace(found.first, facts=replace(facts, config=config))])
-    return _answer(changed, "validation and test splits")
+    return replace(found, runs=[replace(found.first, facts=replace(facts, config=config))])
 
 
 @pytest.mark.parametrize(
