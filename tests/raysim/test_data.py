@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from raysim.workloads.data_sets.catalog import BY_NAME, DATA_SETS, File
 from raysim.workloads.data_sets.converters import CONVERTERS
 from raysim.workloads.registry import WORKLOADS
 from tests.http_server import served
+from tests.workloads.images.leaf import write_leaf
 
 PLAY = "Ann:\n" + "to be or not " * 100
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
@@ -72,6 +74,32 @@ def test_what_is_not_the_published_file_leaves_nothing(
 def test_convert_from_a_folder(publisher: tuple[Path, list[str]], tmp_path: Path) -> None:
     assert main(["convert", "tinyshakespeare", str(publisher[0]), "--to", str(tmp_path / "other")]) == 0
     assert (tmp_path / "other" / "text" / "tinyshakespeare" / "input.txt").exists() and not publisher[1]
+
+
+def test_an_interrupted_copy_leaves_nothing_and_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files that were copied already counted as all, and the repeat was refused."""
+    for part in ("train", "test"):
+        for letter in "abc":
+            write_leaf(tmp_path / "plays", part, {letter: (["ab"], ["c"])})
+            (tmp_path / "plays" / part / "all_data.json").rename(tmp_path / "plays" / part / f"{letter}.json")
+    copied: list[Path] = []
+
+    def interrupted(source: Path, target: Path) -> None:
+        target.write_bytes(source.read_bytes())
+        copied.append(target)
+        if len(copied) == 5:
+            raise KeyboardInterrupt
+
+    command = ["convert", "shakespeare", str(tmp_path / "plays"), "--to", str(tmp_path / "data")]
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfile", interrupted)
+        assert main(command) == 130
+    assert len(copied) == 5 and "interrupted; nothing was written" in capsys.readouterr().err
+    assert not [*(tmp_path / "data" / "text").iterdir()]
+    assert main(command) == 0
+    assert len([*(tmp_path / "data" / "text" / "shakespeare").rglob("*.json")]) == 6
 
 
 def test_the_list_says_source_terms_and_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

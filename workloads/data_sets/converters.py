@@ -7,6 +7,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -144,12 +145,17 @@ def convert(data: DataSet, source: Path, folder: Path) -> Path:
 
 
 def _copied(source: Path, names: list[Path], target: Path) -> None:
+    """Copy these files into a new folder, which appears only when all of them are there."""
     missing = [str(name) for name in names if not (source / name).is_file()]
     if missing:
         raise FileNotFoundError(f"no {', '.join(missing)}")
-    for name in names:
-        with whole_file(target / name) as partial:
-            shutil.copyfile(source / name, partial)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-", suffix=".partial") as place:
+        copies = Path(place) / target.name
+        for name in names:
+            (copies / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, copies / name)
+        copies.rename(target)
 
 
 def _idx(path: Path) -> NDArray[np.uint8]:
