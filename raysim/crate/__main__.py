@@ -12,8 +12,9 @@ from pathlib import Path
 
 from raysim.cli.exit_status import short
 from raysim.config.answering import Answer, answered
-from raysim.crate.building import crate_of, write
+from raysim.crate.building import crate_of
 from raysim.crate.rights import add_rights, author_of
+from raysim.crate.writing import write
 from raysim.remote.places import run_folder
 from raysim.units import counted
 

@@ -117,21 +117,6 @@ def crate_of(
     return crate
 
 
-def write(crate: ROCrate, output: Path) -> None:
-    """Write a crate as a file, if its name ends in ``.zip``, or else as a folder.
-
-    Raises:
-        ConfigError: the file or folder is there already.
-    """
-    if output.exists():
-        raise ConfigError(f"--output {output}: it is there already. Take it away, or choose another name.")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    if output.suffix == ".zip":
-        crate.write_zip(output)
-    else:
-        crate.write(output)
-
-
 def file_facts(name: str, file: FileIO) -> dict[str, str]:
     """The properties of a file in a crate: its name, size in bytes, SHA-256 digest and format.
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from raysim.cli.exit_status import short
 from raysim.config.answering import Answer, answered
-from raysim.crate.building import Author, crate_of, file_facts, write
+from raysim.crate.building import Author, crate_of, file_facts
 from raysim.crate.rights import add_rights, author_of
+from raysim.crate.writing import write
 from raysim.errors import ConfigError
 from raysim.judge.runs import folders_of
 from raysim.paper import checklist, croissant, instructions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rocrate.model.metadata import Metadata
 
 from benchmarks.rounds.environments import environment
 from raysim.crate.__main__ import main
@@ -94,6 +96,35 @@ def test_runs_of_one_name_share_a_file(folder: Path, tmp_path: Path) -> None:
     assert len(graph["./"]["mentions"]) == 2 and sum("has no proof" in text for text in texts) == 1
     assert sum(value["name"] == "accuracy" for value in of_kind(graph, "PropertyValue")) == 2  # each run's own
     assert sum(value["name"] == "training.learning_rate" for value in of_kind(graph, "PropertyValue")) == 1
+
+
+@pytest.mark.parametrize("name", ["crate.zip", "crate"])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device. Free space there"),
+    ],
+)
+def test_what_is_cut_off_leaves_nothing_and_is_repeated(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, error: BaseException, said: str
+) -> None:
+    """A part of a crate stayed under the name of the whole, and the repeat was refused."""
+    output = tmp_path / "crates" / name
+    before: list[Path] = []
+
+    def cut_off(*_: object, **options: object) -> None:
+        """The last file is written after all those of runs."""
+        before.extend(output.parent.rglob("*"))
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Metadata, "stream" if name == "crate.zip" else "write", cut_off)
+        assert main([str(folder), "--output", str(output)]) == (2 if isinstance(error, OSError) else 130)
+    assert said in capsys.readouterr().err
+    assert before and not [*output.parent.iterdir()]
+    assert main([str(folder), "--output", str(output)]) == 0
+    assert [*output.parent.iterdir()] == [output]
 
 
 def test_what_cannot_be_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
