@@ -49,17 +49,34 @@ def fetch_dataset(repository: str, configuration: str, folder: Path) -> None:
                 target = Path(place) / "data" / split
                 target.mkdir(parents=True)
                 for number, address in enumerate(addresses):
-                    with (
-                        urllib.request.urlopen(address, timeout=SECONDS) as answer,
-                        (target / f"{number:05}.parquet").open("wb") as file,
-                    ):
-                        shutil.copyfileobj(answer, file)
+                    _download(address, target / f"{number:05}.parquet")
             (Path(place) / "data").rename(folder)
     except (OSError, HTTPException, ValueError) as error:  # URLError is an OSError
         raise WorkloadError(
             f"{repository} cannot be downloaded from {source} ({error}); check the name and the network, or put its "
             f"Parquet files into {folder} by hand"
         ) from error
+
+
+def _download(address: str, target: Path) -> None:
+    """Download one Parquet file.
+
+    Raises:
+        OSError, HTTPException: the Hub does not answer, or has no such file.
+        ValueError: it was cut off, or is no Parquet file.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    with urllib.request.urlopen(address, timeout=SECONDS) as answer, target.open("wb") as file:
+        shutil.copyfileobj(answer, file)  # which takes an early end for the end
+        size, whole = file.tell(), answer.headers.get("Content-Length")
+    if whole is not None and size != int(whole):
+        raise ValueError(f"{address} was cut off after {size} of {whole} bytes")
+    try:
+        parquet.read_metadata(target)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{address} is no whole Parquet file: {' '.join(str(error).split())}") from error
 
 
 def _chosen(answer: Any, configuration: str, repository: str) -> Mapping[str, list[str]]:

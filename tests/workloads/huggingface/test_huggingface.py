@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from raysim.launch import main
 from raysim.workloads.errors import WorkloadError
@@ -85,14 +87,18 @@ def test_a_test_without_labels_is_told(tmp_path: Path, stream: Stream) -> None:
         HuggingFace(path=path, **SMALL).load(stream)
 
 
+def list_files(hub: Path, listing: dict[str, Any]) -> None:
+    """Put the list of the files of the data set me/pets where the Hub has it."""
+    (hub / "api" / "datasets" / "me" / "pets").mkdir(parents=True)
+    (hub / "api" / "datasets" / "me" / "pets" / "parquet").write_text(json.dumps(listing))
+
+
 def test_a_download_is_asked_for_and_whole(tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     save_parquet({"train": pets(12, 0)[0], "test": pets(6, 1)[0]}, tmp_path / "hub" / "files")
-    listing = tmp_path / "hub" / "api" / "datasets" / "me" / "pets" / "parquet"
-    listing.parent.mkdir(parents=True)
     with served(tmp_path / "hub") as (address, asked):
         monkeypatch.setenv("HF_ENDPOINT", address)
         splits = {name: [f"{address}/files/data/{name}-00000-of-00001.parquet"] for name in ("train", "test")}
-        listing.write_text(json.dumps({"plain": splits, "broken": {"train": [f"{address}/nothing"]}}))
+        list_files(tmp_path / "hub", {"plain": splits, "broken": {"train": [f"{address}/nothing"]}})
         options: dict[str, Any] = {"path": str(tmp_path / "new" / "pets"), "repository": "me/pets"} | SMALL
         with pytest.raises(WorkloadError, match=r"--download true .* puts me/pets there"):
             HuggingFace(**options).load(stream)
@@ -111,6 +117,35 @@ def test_a_download_is_asked_for_and_whole(tmp_path: Path, stream: Stream, monke
         requests = len(asked)
         HuggingFace(**options).load(stream)
         assert len(asked) == requests
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (lambda content: content[:-20], r"x\.parquet was cut off after \d+ of \d+ bytes\); check"),
+        (lambda content: content[:-1] + b"2", r"x\.parquet is no whole Parquet file: .*\); check"),
+    ],
+)
+def test_a_download_that_is_not_whole_leaves_nothing(
+    tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch, sent: Any, words: str
+) -> None:
+    """It became the data set, and every later run failed at it."""
+
+    def altered(self: SimpleHTTPRequestHandler, source: Any, output: Any) -> None:
+        content = source.read()
+        output.write(sent(content) if self.path.endswith("x.parquet") else content)
+
+    with served(tmp_path / "hub") as (address, _):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        list_files(tmp_path / "hub", {"default": {"train": [f"{address}/x.parquet"]}})
+        parquet.write_table(pets(20, 0)[0], tmp_path / "hub" / "x.parquet")
+        options = HuggingFace(path=str(tmp_path / "new" / "pets"), repository="me/pets", download=True, **SMALL)
+        with monkeypatch.context() as patch:
+            patch.setattr(SimpleHTTPRequestHandler, "copyfile", altered)
+            with pytest.raises(WorkloadError, match=words):
+                options.load(stream)
+        assert not [*(tmp_path / "new").iterdir()]
+        assert options.load(stream).labels.tolist()
 
 
 def test_one_command_learns_from_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
