@@ -25,6 +25,12 @@ SPLITS: Mapping[str, str] = {
     **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
 }
 """Words in the paths of files that name their split, as the Hub understands them."""
+PARTIAL = "partial-"
+"""Beginning of a split's folder on the Hub that has the first part of the split alone, as of sets above 5 GB."""
+GET_THE_WHOLE = (
+    "save the whole set into a folder (save_to_disk of the library datasets, or its own Parquet files) and name it "
+    "with path"
+)
 LARGEST_JSON = 10**8
 """Bytes."""
 
@@ -45,7 +51,8 @@ class Columns:
 def splits_in(path: Path) -> dict[str, list[Path]]:
     """Split to its files, of a folder that ``save_to_disk`` wrote, of a folder of Parquet or Arrow files, or of a file.
 
-    WorkloadError if there are none, or if it is not clear to what split a file belongs.
+    WorkloadError if there are none, if it is not clear to what split a file belongs, or if it is the Hub's first part
+    of one.
     """
     if path.is_file() and path.suffix in SUFFIXES:
         return {"train": [path]}
@@ -61,6 +68,12 @@ def splits_in(path: Path) -> dict[str, list[Path]]:
     files = sorted(found for suffix in SUFFIXES for found in path.rglob(f"*{suffix}"))
     if not files:
         raise WorkloadError(f"{path} has no .parquet or .arrow files, and save_to_disk did not write it")
+    for folder in dict.fromkeys(file.relative_to(path).parent for file in files):
+        if any(name.startswith(PARTIAL) for name in folder.parts):
+            raise WorkloadError(
+                f"{path}: {folder} holds the first part of a split alone, as the Hub converts sets above 5 GB; "
+                f"{GET_THE_WHOLE}, or rename it without {PARTIAL!r} to use that part"
+            )
     found: dict[str, list[Path]] = {}
     for file in files:
         words = re.split(r"[^a-z]+", file.relative_to(path).as_posix().lower())

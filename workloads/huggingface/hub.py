@@ -15,6 +15,7 @@ from typing import Any
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.table_files import listed
+from raysim.workloads.huggingface.arrow_files import GET_THE_WHOLE, PARTIAL
 
 SECONDS = 60
 """Without an answer, a download is given up."""
@@ -34,7 +35,8 @@ def fetch_dataset(repository: str, configuration: str, folder: Path) -> None:
         folder: appears only when all files are there.
 
     Raises:
-        WorkloadError: there is no such repository or configuration, or a file cannot be had. Nothing is left then.
+        WorkloadError: there is no such repository or configuration, the Hub has only the first part of it, or a file
+            cannot be had. Nothing is left then.
     """
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository):
         raise WorkloadError(f"repository: {repository!r} is no name of a data set; give OWNER/NAME")
@@ -97,4 +99,10 @@ def _chosen(answer: Any, configuration: str, repository: str) -> Mapping[str, li
     if not sound:
         raise ValueError("its list of files is not as the Hub's are")
     found: Mapping[str, list[str]] = splits
+    folders = {address.split("/")[-2] for addresses in found.values() for address in addresses}
+    if partial := sorted(name for name in folders | set(found) if name.startswith(PARTIAL)):
+        raise WorkloadError(
+            f"{repository}: the Hub lists only the first part of it ({listed(partial)}), as of sets above 5 GB; "
+            f"{GET_THE_WHOLE}"
+        )
     return found

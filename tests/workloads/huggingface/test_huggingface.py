@@ -148,6 +148,37 @@ def test_a_download_that_is_not_whole_leaves_nothing(
         assert options.load(stream).labels.tolist()
 
 
+@pytest.mark.parametrize(
+    ("split", "place"), [("partial-train", "x/0.parquet"), ("train", "default/partial-train/0.parquet")]
+)
+def test_the_hubs_first_part_of_a_large_set_is_not_taken_for_the_whole(
+    tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch, split: str, place: str
+) -> None:
+    with served(tmp_path / "hub") as (address, asked):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        list_files(tmp_path / "hub", {"default": {split: [f"{address}/{place}"]}})
+        options = HuggingFace(path=str(tmp_path / "new" / "pets"), repository="me/pets", download=True, **SMALL)
+        with pytest.raises(
+            WorkloadError,
+            match=r"me/pets: the Hub lists only the first part of it \(partial-train\), .*; save the whole",
+        ):
+            options.load(stream)
+    assert len(asked) == 1 and not (tmp_path / "new").exists()
+
+
+def test_a_copy_of_the_hubs_first_part_is_told(tmp_path: Path, stream: Stream) -> None:
+    place = tmp_path / "partial-pets" / "default" / "partial-train"
+    place.mkdir(parents=True)
+    parquet.write_table(pets(20, 0)[0], place / "partial-0.parquet")
+    options = HuggingFace(path=str(tmp_path / "partial-pets"), **SMALL)
+    with pytest.raises(
+        WorkloadError, match=r"default/partial-train holds the first part .* rename it without 'partial-'"
+    ):
+        options.load(stream)
+    place.rename(place.with_name("train"))
+    assert len(options.load(stream).inputs)  # names of the set and of its files are the user's
+
+
 def test_one_command_learns_from_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save_splits({"train": pets(40, 0)[0], "test": pets(20, 1)[0]}, tmp_path / "pets")
     monkeypatch.chdir(tmp_path)
