@@ -36,6 +36,13 @@ def checked(text: str) -> str:
     return text
 
 
+def occupied(address: str) -> ResultsError:
+    """The error of a new run at an address that holds one."""
+    return ResultsError(
+        f"{address} already holds a run. Go on with it through --resume {address}, or choose another folder."
+    )
+
+
 def local_folder(text: str, root: Path = WORKING) -> Path:
     """The folder of this machine that stands for an address: the same name, and eight digits of the whole address."""
     address = checked(text)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raysim.errors import RaysimError, reason_of
-from raysim.remote.state import ALLOWED, whole_states
+from raysim.remote.address import occupied
+from raysim.remote.state import ALLOWED
 from raysim.remote.store import PATIENCE, Store, UnreachableError
 from raysim.remote.upload import ChangingError, ConflictError, Upload
 from raysim.storage.run_folder import RunFolder, is_run
@@ -40,6 +41,8 @@ class Mirror:
         self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
         if not resumed:
             self._pass()
+            if self._conflict:
+                raise occupied(address)
             if self.fault:
                 raise UnreachableError(
                     f"{self.fault}. Check address, credentials and region (AWS_ACCESS_KEY_ID, AWS_REGION, "
@@ -101,7 +104,7 @@ class Mirror:
         try:
             if self._upload is None:
                 self._store = Store(self.address)
-                self._upload = Upload(self._store, self._folder, whole_states(self._store))
+                self._upload = Upload(self._store, self._folder)
             rounds = self._upload.bring().rounds
             if self._upload.left_out and not self.left_out:
                 self._tell_of(self._upload.left_out)

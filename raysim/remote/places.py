@@ -6,8 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from raysim.errors import ResultsError
-from raysim.remote.address import COPIES, is_remote, local_folder
+from raysim.remote.address import COPIES, is_remote, local_folder, occupied
 from raysim.remote.download import download, patiently
 from raysim.remote.origins import read_origins
 from raysim.remote.state import whole_states
@@ -27,10 +26,7 @@ def new_folder(address: str) -> Path:
     """
     store = Store(address)
     if whole_states(store):
-        raise ResultsError(
-            f"{store.address} already holds a run. Go on with it through --resume {store.address}, or choose another "
-            "folder."
-        )
+        raise occupied(store.address)
     return local_folder(address)
 
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from raysim.errors import ResultsError
-from raysim.remote.origins import write_origins
-from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names, storable
+from raysim.remote.origins import read_origins, write_origins
+from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names, storable, whole_states
 from raysim.remote.store import Store
 from raysim.storage.folder_files import open_file
 from raysim.storage.run_folder import RunFolder
@@ -23,7 +23,7 @@ KEPT_STATES = 2
 
 
 class ConflictError(Exception):
-    """Another process has written a state after ours."""
+    """Another process has written a state that the run's folder does not come from."""
 
 
 class ChangingError(Exception):
@@ -31,15 +31,23 @@ class ChangingError(Exception):
 
 
 class Upload:
-    """Writes the states of one run's folder, one after another; ``whole`` are those that are there already."""
+    """Writes the states of one run's folder, one after another, where the folder comes from the newest that is there.
 
-    def __init__(self, store: Store, folder: Path, whole: Sequence[State]) -> None:
+    Raises:
+        ConflictError: another process has written the newest state since the folder was read.
+        DamagedError: there are states, and none is whole.
+        UnreachableError: the remote side does not answer.
+    """
+
+    def __init__(self, store: Store, folder: Path) -> None:
         self.store, self._folder = store, folder
         self._writer = secrets.token_hex(8)
-        self._states = [*whole]
-        """Whole states that are kept, the newest last."""
-        self._earlier = set(state_names(store))
+        self._earlier = set(state_names(store))  # first: a state that comes while the others are read is not among them
         """Names of states that were there before ours, whole or not."""
+        self._states = whole_states(store)
+        """Whole states that are kept, the newest last."""
+        if self._states and self._states[-1].name not in read_origins(folder):
+            raise ConflictError
         self._stored = store.names(BLOCKS)
         self._ours: set[str] = set()
         """Blocks that this process has sent."""

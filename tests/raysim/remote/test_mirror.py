@@ -12,8 +12,8 @@ import pytest
 
 import raysim
 from raysim import evaluate, launch, verify
-from raysim.errors import FAILED, FINISHED, REFUSED, DamagedError, DiskFullError, RaysimError
-from raysim.remote import mirror, upload
+from raysim.errors import FAILED, FINISHED, REFUSED, DamagedError, DiskFullError, RaysimError, ResultsError
+from raysim.remote import upload
 from raysim.remote.address import local_folder
 from raysim.remote.mirror import Mirror
 from raysim.remote.state import BLOCKS, STATES, whole_states
@@ -130,7 +130,7 @@ def test_what_is_not_there_at_the_end_is_said_and_brought_later(
     ("owner", "function", "error"),
     [
         (RunFolder, "rounds_written", OSError("input/output error")),
-        (mirror, "whole_states", DamagedError("no whole state")),
+        (upload, "whole_states", DamagedError("no whole state")),
     ],
 )
 def test_the_end_waits_for_nothing_that_stays_as_it_is(
@@ -183,7 +183,7 @@ def test_another_machine_goes_on_from_the_last_whole_state(server: S3Server, pro
     address = "s3://bucket/moved"
     whole = raysim.run(SETTINGS, output="whole")
     store, begun = Store(address), raysim.run(SETTINGS, output="begun", rounds=2).folder
-    upload = Upload(store, begun, [])
+    upload = Upload(store, begun)
     first = upload.bring()
     # A half-written upload: blocks of a later state, and half of the state itself.
     store.put(f"{BLOCKS}/{'0' * 64}", b"half a block")
@@ -200,6 +200,31 @@ def test_another_machine_goes_on_from_the_last_whole_state(server: S3Server, pro
     RunFolder(begun).log("still here")
     with pytest.raises(ConflictError):
         upload.bring()
+
+
+def test_a_run_that_goes_on_elsewhere_replaces_no_newer_state(server: S3Server) -> None:
+    address = "s3://bucket/alive"
+    begun = raysim.run(SETTINGS, output="begun", rounds=2).folder
+    first = Upload(Store(address), begun)
+    first.bring()
+
+    def still_alive() -> None:
+        RunFolder(begun).log("still here")
+        first.bring()
+
+    with pytest.warns(UserWarning, match="another process has written there since"):
+        result = raysim.run({}, resume=address, rounds=4, observer=After({3: still_alive}))
+    assert len(result.rounds) == 4  # whole here
+    assert whole_states(Store(address))[-1] == first.last
+
+
+def test_a_second_new_run_at_an_address_is_refused(server: S3Server) -> None:
+    address = "s3://bucket/twice"
+    first = Upload(Store(address), raysim.run(SETTINGS, output="begun", rounds=1).folder).bring()
+    second = raysim.run(SETTINGS, output="second", rounds=1).folder  # it had found nothing at the address
+    with pytest.raises(ResultsError, match="already holds a run"), mirrored(address, second, After({}), resumed=False):
+        pass
+    assert whole_states(Store(address)) == [first]
 
 
 def test_a_working_folder_that_others_have_left_behind_is_put_aside(

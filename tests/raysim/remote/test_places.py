@@ -12,7 +12,6 @@ import pytest
 from raysim.errors import ResultsError
 from raysim.remote import download
 from raysim.remote.places import resumed_folder, run_folder
-from raysim.remote.state import whole_states
 from raysim.remote.store import Store
 from raysim.remote.upload import Upload
 from raysim.storage import claims, process_lock
@@ -35,7 +34,7 @@ def send(address: str, rounds: str) -> None:
     (folder / "config.yaml").write_text("seed: 0\n")
     (folder / "rounds.csv").write_text(rounds)
     store = Store(address)
-    Upload(store, folder, whole_states(store)).bring()
+    Upload(store, folder).bring()
 
 
 @pytest.mark.parametrize("reader", [run_folder, resumed_folder])

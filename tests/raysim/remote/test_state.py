@@ -92,7 +92,7 @@ def test_a_state_is_read_as_it_was_written() -> None:
 
 
 def test_a_folder_comes_back_as_it_was(store: Store, folder: Path, tmp_path: Path) -> None:
-    sent = Upload(store, folder, [])
+    sent = Upload(store, folder)
     assert sent.bring() is sent.bring()  # nothing has changed
     copy = tmp_path / "copy"
     names = {"config.yaml", "rounds.csv", "checkpoints/round-000001/server.json"}
@@ -114,7 +114,7 @@ def test_files_that_no_state_may_hold_are_left_out(store: Store, folder: Path, m
     for name in others:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("of a tracker")
-    sent = Upload(store, folder, [])
+    sent = Upload(store, folder)
     found = sent.bring()
     assert sent.left_out == others
     assert [file.name for file in found.files] == ["checkpoints/round-000001/server.json", "config.yaml", "rounds.csv"]
@@ -126,7 +126,7 @@ def test_a_table_that_grows_sends_its_last_block_alone(
 ) -> None:
     for module in (state, upload, download):
         monkeypatch.setattr(module, "BLOCK_BYTES", 4)
-    sent = Upload(store, folder, [])
+    sent = Upload(store, folder)
     sent.bring()
     before = set(store.names(BLOCKS))
     with (folder / "rounds.csv").open("a") as file:
@@ -141,7 +141,7 @@ def test_a_table_that_grows_sends_its_last_block_alone(
 
 
 def test_a_block_that_has_changed_is_damage(store: Store, folder: Path, tmp_path: Path) -> None:
-    found = Upload(store, folder, []).bring()
+    found = Upload(store, folder).bring()
     (rounds,) = [file for file in found.files if file.name == "rounds.csv"]
     store.put(f"{BLOCKS}/{rounds.blocks[0]}", b"x" * rounds.bytes)
     with pytest.raises(DamagedError, match=r"rounds\.csv"):
@@ -153,7 +153,7 @@ def test_a_block_that_has_changed_is_damage(store: Store, folder: Path, tmp_path
 
 
 def test_an_answer_that_was_lost_is_no_conflict(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = Upload(store, folder, [])
+    sent = Upload(store, folder)
     put = store.put
 
     def losing(name: str, data: bytes) -> None:
@@ -172,7 +172,7 @@ def test_an_answer_that_was_lost_is_no_conflict(store: Store, folder: Path, monk
 def test_a_state_that_comes_late_takes_the_place_of_none(
     store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent = Upload(store, folder, [])
+    sent = Upload(store, folder)
     late: dict[str, bytes] = {}
 
     def slow(name: str, data: bytes) -> None:
@@ -197,7 +197,7 @@ def test_a_state_that_comes_late_takes_the_place_of_none(
 
 
 def test_a_block_that_may_be_gone_is_sent_again(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = Upload(store, folder, [])
+    sent = Upload(store, folder)
 
     def lost(name: str) -> None:
         Store.remove(store, name)
@@ -228,7 +228,7 @@ def test_no_call_takes_longer_than_its_limit(store: Store, monkeypatch: pytest.M
 def test_a_reader_who_may_list_names_alone_does_not_try_for_ever(
     store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Upload(store, folder, []).bring()
+    Upload(store, folder).bring()
     calls: list[str] = []
 
     def denied(name: str, limit: int) -> bytes:
