@@ -153,7 +153,7 @@ def check_output(settings: Mapping[str, object], file: Path, given: Collection[s
         ConfigError: the file is not trusted, and ``output``, which is such an address, is not among the ``given``.
     """
     output = settings.get(OUTPUT)
-    if is_remote(output) and OUTPUT not in given and not is_trusted(file, trusted):
+    if OUTPUT not in given and is_remote(output) and not is_trusted(file, trusted):
         raise ConfigError(
             f"{file} names a remote folder, {OUTPUT} {output!r}, where the run would be sent with your credentials, so "
             f"a file alone cannot ask for it. If you want it, add --{OUTPUT} {shlex.quote(str(output))}, or --trust "

@@ -15,6 +15,7 @@ from raysim.config.answering import Answer, answered
 from raysim.crate.building import crate_of
 from raysim.crate.rights import add_rights, author_of
 from raysim.crate.writing import write
+from raysim.remote.address import local_path
 from raysim.remote.places import run_folder
 from raysim.units import counted
 
@@ -33,7 +34,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = found.add_argument
     add("folders", type=run_folder, nargs="+", metavar="FOLDER", help="folders of finished runs, or remote addresses")
-    add("--output", type=Path, help="a new folder, or a new file that ends in .zip; by default NAME.crate.zip here")
+    add(
+        "--output",
+        type=local_path,
+        help="a new folder, or a new file that ends in .zip; default: NAME.crate.zip here",
+    )
     add("--name", default="", help="the crate's title; by default method, data and seed of its run")
     add_rights(found)
     add("--json", action="store_true", help="print one JSON object")

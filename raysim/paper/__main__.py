@@ -22,6 +22,7 @@ from raysim.judge.runs import folders_of
 from raysim.paper import checklist, croissant, instructions
 from raysim.paper.collected import Paper, collect
 from raysim.paper.pictures import write_curves, write_tables
+from raysim.remote.address import local_path
 from raysim.results.measures import find
 from raysim.units import counted
 
@@ -40,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = found.add_argument
     add("runs", type=Path, nargs="+", metavar="RUNS", help="folders of finished runs, or folders that hold them")
-    add("--output", type=Path, required=True, metavar="FOLDER", help="a new folder")
+    add("--output", type=local_path, required=True, metavar="FOLDER", help="a new folder")
     add("--title", default="", help="the title of the tables; by default methods and data")
     add("--measure", action="append", default=[], metavar="NAME", help="a measure of the table, accuracy if none")
     add(

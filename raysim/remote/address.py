@@ -9,14 +9,31 @@ from pathlib import Path
 from raysim.errors import ResultsError
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+_MISSPELLED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+"""An address in upper case or with one slash; a drive of Windows has one letter."""
 _PART = re.compile(r"[^/\\\x00-\x1f\x7f?#]{1,255}")
 WORKING, COPIES = Path("runs"), Path("runs/.copies")
 """Where the working folders of remote runs lie, and copies of remote runs that are only read."""
 
 
 def is_remote(text: object) -> bool:
-    """Whether a path is one of another file system, ``s3://bucket/run`` say."""
-    return isinstance(text, str) and _SCHEME.fullmatch(text) is not None
+    """Whether a path is one of another file system, ``s3://bucket/run`` say.
+
+    Raises:
+        ResultsError: it is meant as one, and spelled as a folder of this machine would be.
+    """
+    if not isinstance(text, str):
+        return False
+    if _SCHEME.fullmatch(text):
+        return True
+    if found := _MISSPELLED.fullmatch(text):
+        scheme = found[1].lower()
+        right = f"{scheme}:{'///' if scheme == 'file' else '//'}{found[2]}"
+        raise ResultsError(
+            f"{text!r} is no remote address. Allowed: a scheme in lower case and two slashes. Write {right!r}, or "
+            f"{'./' + text!r} for a folder of this machine."
+        )
+    return False
 
 
 def checked(text: str) -> str:
@@ -53,8 +70,8 @@ def local_path(text: str) -> Path:
     """A path that a command writes on this machine.
 
     Raises:
-        ResultsError: it is the address of a remote folder.
+        ResultsError: it is the address of a remote folder, misspelled or not.
     """
-    if is_remote(text):
+    if _SCHEME.fullmatch(text) or _MISSPELLED.fullmatch(text):
         raise ResultsError(f"{text}: only a run's own folder may be remote. Give a folder of this machine.")
     return Path(text)

@@ -17,6 +17,7 @@ from raysim.comparison.runs import compare
 from raysim.config.answering import Answer, answered
 from raysim.errors import ConfigError, ResultsError
 from raysim.monitor import profile_table
+from raysim.remote.address import local_path
 from raysim.remote.places import tables_only
 from raysim.report.clients import Clients
 from raysim.report.compare import write_page
@@ -189,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a run's folder, or its remote address")
     parser.add_argument(
         "--out",
-        type=Path,
+        type=local_path,
         help="comparison page of several runs (default: compare.html beside the first); its tables lie beside it",
     )
     parser.add_argument(

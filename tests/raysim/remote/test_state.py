@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from raysim.errors import DamagedError, ResultsError
+from raysim.errors import DamagedError
 from raysim.remote import download, state, upload
-from raysim.remote.address import is_remote, local_folder, local_path
 from raysim.remote.download import download as fetched
 from raysim.remote.state import BLOCKS, STATES, State, StoredFile, decoded
 from raysim.remote.store import PATIENCE, Store, UnreachableError
@@ -241,18 +240,3 @@ def test_a_reader_who_may_list_names_alone_does_not_try_for_ever(
         monkeypatch.setattr(PATIENCE, name, seconds)
     with pytest.raises(UnreachableError, match="access denied"):
         fetched(store, tmp_path / "copy")
-
-
-@pytest.mark.parametrize("text", ["s3://", "s3://bucket", "s3://bucket/../x", "s3://bucket/a?b", "S3 //x"])
-def test_an_address_is_a_bucket_and_a_folder(text: str) -> None:
-    with pytest.raises(ResultsError, match="is no remote run folder"):
-        Store(text)
-
-
-def test_addresses_have_folders_of_their_own() -> None:
-    assert is_remote("s3://bucket/run") and not is_remote("runs/first") and not is_remote(Path("s3://bucket/run"))
-    assert local_folder("s3://bucket/run/") == local_folder("s3://bucket/run") != local_folder("s3://other/run")
-    with pytest.raises(ResultsError, match="of this machine"):
-        local_path("s3://bucket/run")
-    with pytest.raises(ResultsError, match="sch"):
-        Store("sch://bucket/run")
