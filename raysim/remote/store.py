@@ -6,19 +6,20 @@ pyarrow, which a run needs anyway, speaks to S3 and Google Cloud Storage itself;
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from raysim.errors import RaysimError, ResultsError, reason_of
 from raysim.remote.address import checked
 from raysim.units import byte_count
 
 T = TypeVar("T")
+_SERVER = re.compile(r"(https?)://([^/?#\s]+)/?", re.IGNORECASE)
 
 
 @dataclass
@@ -158,18 +159,32 @@ class Store:
 def _s3(bucket: str) -> Any:
     from pyarrow import fs
 
-    environment = os.environ
-    endpoint = urlsplit(environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or "")
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    if not region and not endpoint.netloc:
+    scheme, host = _endpoint()
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not region and not host:
         region = fs.resolve_s3_region(bucket)
     return fs.S3FileSystem(
         region=region,
-        endpoint_override=endpoint.netloc or None,
-        scheme=endpoint.scheme or None,
+        endpoint_override=host,
+        scheme=scheme,
         connect_timeout=PATIENCE.connect,
         request_timeout=PATIENCE.call,
         background_writes=False,
         allow_delayed_open=True,  # a block is one request, of which nothing is left where it is cut off
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2),
     )
+
+
+def _endpoint() -> tuple[str, str] | tuple[None, None]:
+    """Scheme and host of the S3 server that the environment names; None: Amazon's."""
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if not (text := os.environ.get(name)):
+            continue
+        found = _SERVER.fullmatch(text)
+        if not found:
+            raise ResultsError(
+                f"{name} is {text!r}. Allowed: http:// or https:// and a host, perhaps with a port, without a path: "
+                "http://localhost:9000 say. Set it so, or unset it for Amazon S3."
+            )
+        return found[1].lower(), found[2]
+    return None, None
