@@ -96,9 +96,11 @@ class Store:
 
     def names(self, folder: str) -> dict[str, int]:
         """Bytes of each object in a folder, by its name there."""
-        from pyarrow.fs import FileSelector, FileType
+        from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
         def listed() -> dict[str, int]:
+            if isinstance(self._files, PyFileSystem):  # fsspec's ftp, say, answers from what it has listed before
+                self._files.handler.fs.invalidate_cache()
             found = self._files.get_file_info(FileSelector(f"{self._root}/{folder}", allow_not_found=True))
             return {str(entry.base_name): int(entry.size) for entry in found if entry.type == FileType.File}
 

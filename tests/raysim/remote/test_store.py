@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from raysim import launch
 from raysim.errors import REFUSED, ResultsError
@@ -32,6 +35,34 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(fs, "S3FileSystem", open_s3)
     monkeypatch.setattr(fs, "resolve_s3_region", lambda bucket: "eu-north-1")
     return calls
+
+
+class Remembering(LocalFileSystem):  # type: ignore[misc]
+    """Files of this machine, whose folders are listed once, as fsspec's file system of FTP does."""
+
+    protocol = "remembering"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.removeprefix("remembering://")))
+
+    def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:
+        if path not in self.dircache:
+            self.dircache[path] = super().ls(path, detail=True, **options)
+        found = self.dircache[path]
+        return found if detail else [entry["name"] for entry in found]
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.dircache.clear()
+
+
+def test_objects_of_another_process_are_listed(tmp_path: Path) -> None:
+    fsspec.register_implementation("remembering", Remembering, clobber=True)
+    here, other = (Store(f"{scheme}://{tmp_path}/run") for scheme in ("remembering", "file"))
+    here.put("states/first", b"1")
+    assert here.names("states") == {"first": 1}
+    other.put("states/second", b"12")
+    assert here.names("states") == {"first": 1, "second": 2}
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
@@ -79,7 +110,7 @@ def test_the_server_that_the_environment_names_is_used(
 
 
 def test_a_server_that_is_not_named_in_full_costs_no_folder(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
