@@ -65,7 +65,7 @@ def mirrored(address: str, folder: Path, observer: Observer, *, resumed: bool) -
         return
     try:
         mirror = Mirror(address, folder, resumed=resumed)
-    except RaysimError:
+    except (RaysimError, KeyboardInterrupt):
         if not resumed:
             take_back(folder)
         raise

@@ -130,11 +130,11 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
                 for sentence in record_changes(config, folder):
                     RunNotes(run_folder.RunFolder(folder), told).hint(sentence)
             return _driven(config, folder, told, resumed=resumed, verbose=verbose, stopping=stopping, keep_ray=keep_ray)
-    except RaysimError as error:
-        if not error.traceback:
-            raise
+    except (RaysimError, KeyboardInterrupt) as error:
         if not resumed and not (folder / "rounds.csv").exists():
             run_folder.take_back(folder)  # an observer could not be made
+        if isinstance(error, KeyboardInterrupt) or not error.traceback:
+            raise
         return Outcome("failed", str(error), error.traceback)
 
 

@@ -228,11 +228,14 @@ def is_run(path: Path) -> bool:
 
 
 def take_back(path: Path) -> None:
-    """Remove what a run that came to nothing has left, and its folder unless that was there before the run."""
+    """Remove what a run that came to nothing has left, and its folder unless that was there before the run.
+
+    An empty folder stays: it was there before a run that has been taken back already.
+    """
     try:
         existed = read_json(path / "environment.json").get(_EXISTED) is True
     except (OSError, UnreadableFileError, AttributeError):
-        existed = False
+        existed = path.is_dir() and not any(path.iterdir())
     if not existed:
         shutil.rmtree(path, ignore_errors=True)
         return

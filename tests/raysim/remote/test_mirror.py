@@ -12,7 +12,7 @@ import pytest
 
 import raysim
 from raysim import evaluate, launch, verify
-from raysim.errors import FAILED, FINISHED, REFUSED, DamagedError, DiskFullError, RaysimError, ResultsError
+from raysim.errors import FAILED, FINISHED, REFUSED, DamagedError, DiskFullError, RaysimError
 from raysim.remote import upload
 from raysim.remote.address import local_folder
 from raysim.remote.mirror import Mirror
@@ -216,15 +216,6 @@ def test_a_run_that_goes_on_elsewhere_replaces_no_newer_state(server: S3Server) 
         result = raysim.run({}, resume=address, rounds=4, observer=After({3: still_alive}))
     assert len(result.rounds) == 4  # whole here
     assert whole_states(Store(address))[-1] == first.last
-
-
-def test_a_second_new_run_at_an_address_is_refused(server: S3Server) -> None:
-    address = "s3://bucket/twice"
-    first = Upload(Store(address), raysim.run(SETTINGS, output="begun", rounds=1).folder).bring()
-    second = raysim.run(SETTINGS, output="second", rounds=1).folder  # it had found nothing at the address
-    with pytest.raises(ResultsError, match="already holds a run"), mirrored(address, second, After({}), resumed=False):
-        pass
-    assert whole_states(Store(address)) == [first]
 
 
 def test_a_working_folder_that_others_have_left_behind_is_put_aside(

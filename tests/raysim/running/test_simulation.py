@@ -62,6 +62,37 @@ def test_settings_may_be_a_plain_dict(tmp_path: Path) -> None:
         raysim.run({}, resume=tmp_path)
 
 
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an observer that Ctrl-C interrupts while it is made."""
+    text = "import raysim\nclass Slow(raysim.Observer):\n def __init__(self):\n  raise KeyboardInterrupt\n"
+    (tmp_path / "slow_observer.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return "slow_observer:Slow"
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_run_interrupted_while_an_observer_is_made_leaves_nothing(
+    interrupted: str, existed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if existed:
+        Path("run").mkdir()
+    assert main([*SMALL, f"--observer={interrupted}", "--output=run"]) == 130
+    assert "--resume" not in capsys.readouterr().err
+    assert [path.name for path in Path.cwd().glob("run/**")] == (["run"] if existed else [])
+    with pytest.raises(KeyboardInterrupt):
+        raysim.run(small_run(Path("run"), LOGISTIC, engine__observer=[interrupted]))
+    assert [path.name for path in Path.cwd().glob("run/**")] == (["run"] if existed else [])
+
+
+def test_a_resumed_run_interrupted_while_an_observer_is_made_keeps_its_folder(interrupted: str) -> None:
+    assert main([*SMALL, "--output=run"]) == 0
+    assert main(["--resume=run", "--rounds=3", f"--observer={interrupted}"]) == 130
+    assert main(["--resume=run", "--rounds=3", "--observer=[]"]) == 0
+    assert len(pd.read_csv("run/rounds.csv")) == 3
+
+
 def test_a_dict_that_resumes_runs_no_code_that_only_the_folder_names(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("method: {name: 'evil:Method'}")
     with pytest.raises(ConfigError, match=r"method 'evil:Method'.*If you know it, name it in the settings too"):

@@ -30,6 +30,17 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "runs" / "first", "method: {name: fedavg}\n", {"python": "3"})
 
 
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_folder_that_was_there_before_stays_however_often_a_run_is_taken_back(tmp_path: Path, existed: bool) -> None:
+    place = tmp_path / "run"
+    if existed:
+        place.mkdir()
+    RunFolder.create(place, "method: {name: fedavg}\n", {})
+    for _ in range(2):
+        run_folder.take_back(place)
+        assert place.exists() == existed and not [*place.glob("*")]
+
+
 def test_create_and_open(folder: RunFolder) -> None:
     assert (folder.path / "config.yaml").read_text() == "method: {name: fedavg}\n"
     assert json.loads((folder.path / "environment.json").read_text()) == {"python": "3"}
