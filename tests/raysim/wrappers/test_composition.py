@@ -199,11 +199,11 @@ class Starts(FedAvg):
 def test_a_method_is_told_the_model_that_clients_start_from_where_it_is_compressed() -> None:
     """FedRAD takes the weight decay of that model out of its gradient: it took that of the server's, unsent one."""
     method = Wrapped(Starts(), Attack(), Compression(down="int8"), Defense())
-    wanted, held = np.float32([1.0, 1.0]), np.float32([0.5, 0.0])
+    wanted, held = np.array([1.0, 1.0], np.float32), np.array([0.5, 0.0], np.float32)
     after = method.aggregate(Broadcast(wanted, held, 0), updates([(0, 0), (1, 1)], (1, 1)), context())
     assert after.method.tolist() == held.tolist()
 
 
 def test_a_round_without_clients_has_no_rule() -> None:
     method = Wrapped(Starts(), Attack(), Compression(), Defense("median"))
-    assert method.aggregate(np.float32([1.0, 1.0]), updates([], ()), context()).tolist() == [1.0, 1.0]
+    assert method.aggregate(np.ones(2, np.float32), updates([], ()), context()).tolist() == [1.0, 1.0]
