@@ -14,7 +14,7 @@ import numpy as np
 from raysim import seeds
 from raysim.config.kind_files import kind_object
 from raysim.config.wrappers import Compression
-from raysim.method import Context, FlatModel, Message, SharedTensor, Vector
+from raysim.method import Context, FlatModel, Message, SharedTensor, Updates, Vector
 from raysim.wrappers.codecs._codec import Codec, entries_of
 from raysim.wrappers.trained_entries import trained_entries
 
@@ -75,6 +75,11 @@ class Broadcast:
     def message(self, own: Message) -> Message:
         """The method's own message, with what clients hold in the place of its parameters."""
         return replace(own, parameters=self.held, parameter_bytes=self.sent_bytes)
+
+    def with_starts(self, updates: Updates) -> Updates:
+        """Updates that say what clients started from: in rounds too w̃, and not the method's own parameters."""
+        bases = (self.held,) * len(updates.clients)
+        return updates if updates.bases is not None else replace(updates, bases=bases)
 
 
 def first_broadcast(codec: Codec, method: Any, server: Any, model: FlatModel) -> Broadcast:

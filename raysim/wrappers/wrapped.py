@@ -199,8 +199,7 @@ class Wrapped(Method[Any, Any]):
         server, bound = self._opened(server)
         if self._attacker.omniscient:
             updates = self._forged(updates, context)
-        if self._down is not None and updates.bases is None:  # in rounds too clients start from what they hold
-            updates = replace(updates, bases=(server.held,) * len(updates.clients))
+        updates = updates if self._down is None else server.with_starts(updates)
         if self.defense.on and updates.clients:
             updates = _with_mean(updates, robust_mean(self.defense, updates, context))
         elif noised:
