@@ -12,6 +12,7 @@ from typing import Any
 
 from raysim.client_side.device import run_task
 from raysim.client_side.worker import Worker
+from raysim.engine.update_spill import usable_memory
 from raysim.errors import code_error
 from raysim.exchange.pool_protocol import OFF, Done, Job, Result, Seat
 from raysim.exchange.profile_marks import WAIT, now
@@ -35,7 +36,7 @@ class InlinePool:
         self.recorder = OFF
         self._worker, self.federation = worker, worker.federation
         self._seat = Seat(0, socket.gethostname(), os.getpid(), str(worker.device))
-        self.room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        self.room = usable_memory() // 4
         self.plan = f"clients run one after another in this process on {worker.device}"
 
     def share(self, value: Any) -> Any:

@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 SEGMENT = 1 << 30
 """Bytes of the file that are mapped at a time: every mapping holds a file descriptor, of which there are few."""
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Bytes that the container of this process may use, in control groups of version 2 and 1."""
+
+
+def usable_memory() -> int:
+    """The bytes of main memory that this process may use: the machine's, or its container's if these are fewer."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in LIMITS:
+        try:
+            found = min(found, int(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):  # no such control group, or "max", no limit
+            continue
+    return found
 
 
 class UpdateSpill:

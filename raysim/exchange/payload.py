@@ -41,26 +41,35 @@ class Packed:
             yield message.unpack(inputs), None if place is None else inputs[place]
 
 
+def identity(value: Any) -> object:
+    """The key of an object that several messages hold; of a plain tuple or list it is made of the objects in it.
+
+    A method may put a new tuple of the same models into every message.
+    """
+    return (type(value), *map(id, value)) if type(value) in (tuple, list) else id(value)
+
+
 class Packer:
     """Stores what the messages of one round hold; an object that several messages hold is stored once."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._handles: dict[int, tuple[Any, Any]] = {}
+        self._handles: dict[object, tuple[Any, Any]] = {}
 
     def pack(self, clients: Sequence[int], messages: Sequence[Message], states: Mapping[int, Any]) -> Packed:
         """Messages of some clients, and their states (handles, by client)."""
-        places: dict[int, int] = {}
+        places: dict[object, int] = {}
         inputs: list[Any] = []
 
         def place(value: Any) -> int:
-            if id(value) not in places:
-                places[id(value)] = len(inputs)
+            key = identity(value)
+            if key not in places:
+                places[key] = len(inputs)
                 # The value is kept beside its handle: an id is only unique while its object lives.
-                if id(value) not in self._handles:
-                    self._handles[id(value)] = (value, self._pool.share(value))
-                inputs.append(self._handles[id(value)][1])
-            return places[id(value)]
+                if key not in self._handles:
+                    self._handles[key] = (value, self._pool.share(value))
+                inputs.append(self._handles[key][1])
+            return places[key]
 
         packed: list[PackedMessage] = []
         for message in messages:

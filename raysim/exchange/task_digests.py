@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from raysim.exchange.payload import identity
 from raysim.storage.state_digest import state_digest
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class MessageDigests:
     """Digests of messages; a value that several messages hold is digested once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, str]] = {}
+        self._known: dict[object, tuple[Any, str]] = {}
 
     def of(self, message: Message) -> dict[str, str]:
         """The column of a message."""
@@ -37,6 +38,7 @@ class MessageDigests:
         return {MESSAGE: hashlib.sha256(found.encode()).hexdigest()}
 
     def _digest(self, value: Any) -> str:
-        if id(value) not in self._known:  # the value is kept beside: an id is only unique while its object lives
-            self._known[id(value)] = (value, state_digest(value))
-        return self._known[id(value)][1]
+        key = identity(value)
+        if key not in self._known:  # the value is kept beside: an id is only unique while its object lives
+            self._known[key] = (value, state_digest(value))
+        return self._known[key][1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from raysim.engine import update_spill as landing_module
-from raysim.engine.update_spill import ALIGNMENT, UpdateSpill
+from raysim.engine.update_spill import ALIGNMENT, UpdateSpill, usable_memory
 from raysim.errors import ResultsError
 from raysim.exchange.payload import Failure, TrainedChunk
 from raysim.method import Update
@@ -86,3 +86,13 @@ def test_a_result_larger_than_a_segment(tmp_path: Path, monkeypatch: pytest.Monk
     landing = UpdateSpill(0, tmp_path)
     results = [{"x": np.arange(size, dtype=np.float64)} for size in (100, 5000, 3)]
     assert equal([landing.take(result) for result in results], results)
+
+
+def test_a_containers_memory_counts_where_it_is_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container of 8 GB on a large machine nothing was spilled before the system ended the run."""
+    limits = tmp_path / "memory.max", tmp_path / "none"
+    monkeypatch.setattr(landing_module, "LIMITS", limits)
+    whole = usable_memory()
+    for text, expected in (("max\n", whole), (f"{2 * whole}\n", whole), (f"{8 << 20}\n", 8 << 20)):
+        limits[0].write_text(text)
+        assert usable_memory() == expected

@@ -24,6 +24,18 @@ def test_what_several_messages_hold_is_stored_once_and_found_by_each() -> None:
         assert unpacked.parameters is message.parameters and unpacked.extra == message.extra
 
 
+def test_a_new_tuple_of_the_same_models_is_no_new_object() -> None:
+    """IFCA's other models were stored once for every client."""
+    packer = Packer(InlinePool(SimpleNamespace(device="cpu", federation=None)))  # type: ignore[arg-type]
+    models = [np.full(3, value, np.float32) for value in range(3)]
+    messages = [Message(models[0], {"others": tuple(models[1:])}) for _ in range(50)]
+    packed = packer.pack(range(50), messages, {})
+    assert len(packed.inputs) == 2
+    assert [id(each) for each in packed.inputs[1]] == [id(each) for each in models[1:]]
+    other = packer.pack([0], [Message(models[0], {"others": (models[1], models[1])})], {})
+    assert [id(each) for each in other.inputs[1]] == [id(models[1])] * 2
+
+
 def test_equal_messages_of_neighbors_are_one_object() -> None:
     packer = Packer(InlinePool(SimpleNamespace(device="cpu", federation=None)))  # type: ignore[arg-type]
     model = np.ones(3, np.float32)
