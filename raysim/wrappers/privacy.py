@@ -16,9 +16,13 @@ import numpy as np
 from raysim import seeds
 from raysim.aggregators.means import weighted_sum
 from raysim.config.privacy import Privacy
+from raysim.errors import RaysimError
 from raysim.method import ClientTask, Context, Update, Updates, Vector
 from raysim.wrappers.trained_entries import without_frozen
 
+SMALLEST, LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+LARGEST_EXPONENT = 700.0
+"""Of the factor by which a bound grows in a round: e to it is a float64."""
 CUT = "clipped"
 """Column of the clients table: 1 for an update that was longer than the bound."""
 
@@ -36,7 +40,16 @@ class PrivateServer:
 def private_round(
     privacy: Privacy, noise: float, bound: float, updates: Updates, context: Context
 ) -> tuple[Vector, float]:
-    """A mean with central noise in the place of ``updates.mean()``, float32 [d], and the next round's bound."""
+    """A mean with central noise in the place of ``updates.mean()``, float32 [d], and the next round's bound.
+
+    Raises:
+        RaysimError: the adaptive bound has become too small or too large for float32: updates and noise would be 0.
+    """
+    if not SMALLEST <= bound <= LARGEST:
+        raise RaysimError(
+            f"round {context.round}: the adaptive clipping bound is {bound:.3g}, which is none for float32; noise on "
+            "the count moves it. Lower privacy.clip_rate or privacy.noise_multiplier, or raise schedule.sampling_rate."
+        )
     cohort = context.cohort.planned
     entries = sum(math.prod(tensor.shape) for tensor in context.tensors)
     deltas = updates.deltas or [np.zeros(entries, np.float32)]
@@ -96,7 +109,7 @@ def next_bound(privacy: Privacy, bound: float, whole: float, cohort: float) -> f
     """
     assert privacy.clip_quantile is not None
     share = 0.5 + whole / cohort
-    return bound * math.exp(-privacy.clip_rate * (share - privacy.clip_quantile))
+    return bound * math.exp(min(-privacy.clip_rate * (share - privacy.clip_quantile), LARGEST_EXPONENT))
 
 
 def whole_updates(cut: Sequence[float], deviation: float, seed: int, round: int) -> float:

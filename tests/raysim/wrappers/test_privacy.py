@@ -25,7 +25,7 @@ from raysim.running.open_run import prepare
 from raysim.running.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
 from raysim.training import local_sgd
-from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
+from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, private_round, shared_noise
 from raysim.wrappers.wrapped import Wrapped
 from tests import wrapped_runs
 from tests.made_subgraphs import node_options
@@ -90,6 +90,15 @@ def test_adaptive_bound_by_hand() -> None:
     assert shared_noise(1.0, 100) == pytest.approx((0.99**-0.5, 5.0))
     assert shared_noise(1.0, 10) == pytest.approx((0.75**-0.5, 1.0))
     assert shared_noise(0.0, 10) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("bound", [0.0, 1e-39, 1e39, float("inf")])
+def test_a_bound_that_is_no_float32_ends_the_run(bound: float) -> None:
+    """With 0 neither updates nor noise counted, and the run went on."""
+    wild = Privacy("central", clip_quantile=0.5, clip_rate=1000.0)
+    assert next_bound(wild, 1.0, -4.0, 1) == pytest.approx(np.exp(700.0))
+    with pytest.raises(RaysimError, match=r"round 1: the adaptive clipping bound is .* Lower privacy\.clip_rate or"):
+        private_round(wild, 1.0, bound, updates([(0, 0)], (1,), clipped=[0.0]), context())
 
 
 def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
