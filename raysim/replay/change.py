@@ -25,7 +25,7 @@ FROM_START = (
 DRAWN_AT_START = ("data", "model", "intervals", "devices", "events")
 """Purposes whose streams are drawn before the first round, or once for all rounds."""
 KINDS = ("number", "name")
-"""What a client may be called by."""
+"""A client is called by one of these."""
 SHOWN = 10
 """Clients that a message lists."""
 

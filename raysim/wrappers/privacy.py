@@ -22,7 +22,7 @@ from raysim.wrappers.trained_entries import without_frozen
 
 SMALLEST, LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 LARGEST_EXPONENT = 700.0
-"""Of the factor by which a bound grows in a round: e to it is a float64."""
+"""The largest exponent of the factor by which a bound grows in a round: e to it is a float64."""
 CUT = "clipped"
 """Column of the clients table: 1 for an update that was longer than the bound."""
 

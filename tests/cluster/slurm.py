@@ -59,15 +59,9 @@ def main() -> None:
         for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
             (binaries / name).write_text(text)
             (binaries / name).chmod(0o755)
-        # The last two: the first job again from the queue, and a new one that goes on with its run.
-        for job, arguments, expected in (
-            (7, SMALL, 0),
-            (8, f"{SMALL} --momentum 7", 2),
-            (7, f"{SMALL} --rounds 4", 0),
-            (9, "--resume runs/slurm-7 --rounds 5", 0),
-        ):
+        for job, more, expected in ((7, "", 0), (8, "--momentum 7", 2)):
             for _ in range(TRIES):
-                code = submit(hosts, job, arguments)
+                code = submit(hosts, job, f"{SMALL} {more}")
                 if NOT_ALL_CAME not in (SHARED / "log").read_text():
                     break
             assert code == expected, f"exit code {code}, not {expected}:\n{(SHARED / 'log').read_text()}"
@@ -77,7 +71,6 @@ def main() -> None:
         # One core a node, so that two actors are on both; which of them was up in time to get work is chance.
         assert status["plan"].startswith("2 client actors"), status["plan"]
         assert {slot["node"] for slot in status["slots"]} <= set(NODES), status["slots"]
-        assert status["round"] == 5 and [each.name for each in (checkout / "runs").iterdir()] == ["slurm-7"], status
     say("the run had both nodes, and the exit codes are the runs'")
 
 
