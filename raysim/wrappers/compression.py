@@ -78,8 +78,9 @@ class Broadcast:
 
     def with_starts(self, updates: Updates) -> Updates:
         """Updates that say what clients started from: in rounds too w̃, and not the method's own parameters."""
-        bases = (self.held,) * len(updates.clients)
-        return updates if updates.bases is not None else replace(updates, bases=bases)
+        if updates.bases is not None:
+            return updates
+        return replace(updates, bases=(self.held,) * len(updates.clients))
 
 
 def first_broadcast(codec: Codec, method: Any, server: Any, model: FlatModel) -> Broadcast:

@@ -21,6 +21,7 @@ from raysim.method import ClientTask, Context, Update, Updates, Vector
 from raysim.wrappers.trained_entries import without_frozen
 
 SMALLEST, LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+"""Between these a number is a float32 in full precision."""
 LARGEST_EXPONENT = 700.0
 """The largest exponent of the factor by which a bound grows in a round: e to it is a float64."""
 CUT = "clipped"

@@ -47,7 +47,7 @@ def test_heads_are_listed_in_short_form_or_as_one_digest() -> None:
 
 
 def test_differences_without_some_seeds_say_so() -> None:
-    """Of three seeds of a row one failed, and one never reached the accuracy: those that stay were chosen by it."""
+    """One of a row's seeds failed, and one never reached the accuracy: those that stay were chosen by it."""
     made = replace(outcomes(), columns=("A",), failed={})
     assert not building.differences(made).notes
     place = ("B_1 & co", "A", "accuracy")
