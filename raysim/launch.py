@@ -70,20 +70,29 @@ def _reported(words: Sequence[str]) -> int:
         # With --json a user's own code prints to standard error.
         with staying(), interruption, redirect_stdout(sys.stderr if as_json else output):
             return _run(words, interruption, output, as_json=as_json)
-    except RaysimError as error:
-        return refuse(f"raysim: {printable(str(error))}")
-    except ModuleNotFoundError as error:
-        return refuse(missing_packages.sentence(str(error.name)))
-    except (ImportError, MemoryError) as error:  # a library that does not fit under `ulimit -v` cannot be loaded
+    except Exception as error:
+        if interruption.raised():
+            return refuse("raysim: interrupted", interruption.exit_code)
+        return refuse(_refusal(error))
+    except KeyboardInterrupt:
+        return refuse("raysim: interrupted", interruption.exit_code)
+
+
+def _refusal(error: Exception) -> str:
+    """Say why the request cannot be met, where that is what the error shows; every other one is raised again."""
+    if isinstance(error, RaysimError):
+        return f"raysim: {printable(str(error))}"
+    if isinstance(error, ModuleNotFoundError):
+        return missing_packages.sentence(str(error.name))
+    if isinstance(error, (ImportError, MemoryError)):  # a library that does not fit under `ulimit -v` cannot be loaded
         reason = " ".join(str(error).split()) or "no memory is left"
         if isinstance(error, ImportError) and not any(word in reason for word in ("failed to map", "llocate memory")):
-            raise
-        return refuse(
+            raise error
+        return (
             f"raysim: a library could not be loaded or had no memory ({reason}). If memory is limited (`ulimit -v`, a "
             "container), allow more: torch alone takes some 4 GB of addresses."
         )
-    except KeyboardInterrupt:
-        return refuse("raysim: interrupted", interruption.exit_code)
+    raise error
 
 
 def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
@@ -109,9 +118,10 @@ def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as
         with interruption.deferred():
             folder = prepare(invocation.config, invocation.resume)
         return _work(invocation, folder, interruption, output if as_json else None)
-    except (KeyboardInterrupt, ConfigError, DiskFullError):  # a repeat must find the name free
-        if folder is not None and invocation.resume is None and not (folder / "rounds.csv").exists():
-            take_back(folder)
+    except BaseException as error:
+        repeatable = interruption.raised() or isinstance(error, (KeyboardInterrupt, ConfigError, DiskFullError))
+        if folder is not None and repeatable and invocation.resume is None and not (folder / "rounds.csv").exists():
+            take_back(folder)  # a repeat must find the name free
         raise
 
 
@@ -163,6 +173,7 @@ def _follow(invocation: Invocation, folder: Path, interruption: Interruption, ou
                 resumed=resumed,
                 verbose=invocation.verbose,
                 stopping=interruption.asked,
+                interrupted=interruption.raised,
             )
         except KeyboardInterrupt:
             outcome = Outcome("stopped")

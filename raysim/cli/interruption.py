@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import Never
 
 from raysim.engine.observer import Silent
 
@@ -21,13 +22,14 @@ class Interruption(Silent):
     """Turns a signal into a request to stop; a context manager, and an observer that learns when rounds begin.
 
     Before the first round there is nothing to save, so the signal raises KeyboardInterrupt at once. From then on the
-    first signal only asks to stop (:meth:`asked`), and a second one raises.
+    first signal only asks to stop (:meth:`asked`), and a second one raises. Libraries may make another error of that
+    exception, or lose it; :meth:`raised` tells.
     """
 
     def __init__(self) -> None:
         self.number: int = signal.SIGINT
         """The signal that came first."""
-        self._asked = False
+        self._asked = self._raised = False
         self._rounds = False
         self._before: dict[int, object] = {}
         self._process = os.getpid()
@@ -40,6 +42,10 @@ class Interruption(Silent):
     def asked(self) -> bool:
         """Whether the run is to stop."""
         return self._asked
+
+    def raised(self) -> bool:
+        """Whether KeyboardInterrupt was raised, of which any error that comes after may be a consequence."""
+        return self._raised
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         """From here on there is something to save."""
@@ -54,7 +60,7 @@ class Interruption(Silent):
         finally:
             self._rounds = False
         if self._asked:
-            raise KeyboardInterrupt
+            self._raise()
 
     def rounds_ended(self) -> None:
         """All is saved: a signal ends whatever comes now at once."""
@@ -69,7 +75,11 @@ class Interruption(Silent):
         if first:
             self._asked, self.number = True, number
         if not (first and self._rounds):
-            raise KeyboardInterrupt
+            self._raise()
+
+    def _raise(self) -> Never:
+        self._raised = True
+        raise KeyboardInterrupt
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():

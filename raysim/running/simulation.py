@@ -116,10 +116,13 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
     resumed: bool = False,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
+    interrupted: Callable[[], bool] = lambda: False,
     keep_ray: bool = False,
 ) -> Outcome:
     """Drive the run where the config says; how it ended. With ``keep_ray`` the process's next run finds the same Ray.
 
+    ``stopping`` asks for the end after a round; ``interrupted`` tells of a KeyboardInterrupt: what fails after it is
+    stopped, whatever error came of it.
     A new run without a round is taken back, unless it is finished: its files go, and so does a folder that it made.
     The config's own observers are told after ``observer``, and closed when all is in the folder.
     """
@@ -129,11 +132,20 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
             if resumed:
                 for sentence in record_changes(config, folder):
                     RunNotes(run_folder.RunFolder(folder), told).hint(sentence)
-            return _driven(config, folder, told, resumed=resumed, verbose=verbose, stopping=stopping, keep_ray=keep_ray)
+            return _driven(
+                config,
+                folder,
+                told,
+                resumed=resumed,
+                verbose=verbose,
+                stopping=stopping,
+                interrupted=interrupted,
+                keep_ray=keep_ray,
+            )
     except (RaysimError, KeyboardInterrupt) as error:
         if not resumed and not (folder / "rounds.csv").exists():
             run_folder.take_back(folder)  # an observer could not be made
-        if isinstance(error, KeyboardInterrupt) or not error.traceback:
+        if isinstance(error, KeyboardInterrupt) or interrupted() or not error.traceback:
             raise
         return Outcome("failed", str(error), error.traceback)
 
@@ -146,6 +158,7 @@ def _driven(  # noqa: PLR0913 - as execute
     resumed: bool,
     verbose: bool,
     stopping: Callable[[], bool],
+    interrupted: Callable[[], bool],
     keep_ray: bool,
 ) -> Outcome:
     outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
@@ -161,6 +174,8 @@ def _driven(  # noqa: PLR0913 - as execute
             )
         else:
             outcome = guarded(lambda: _drive(config, folder, observer, stopping))
+        if outcome.status == "failed" and interrupted():
+            outcome = Outcome("stopped", outcome.message)
         pictures.ended(outcome.status)
         if config.pictures and outcome.status == "finished":
             outcome = guarded(pictures.finish)

@@ -87,6 +87,51 @@ def test_a_signal_in_a_forked_child_ends_only_the_child(capfd: pytest.CaptureFix
     assert capfd.readouterr() == ("", "")
 
 
+OTHER_ERRORS = """
+import signal
+from raysim import Observer
+from raysim.errors import ConfigError
+from raysim.methods.fedavg import FedAvg
+
+def asked(error):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise error("a library's own")
+
+class WhenMade(Observer):
+    def __init__(self):
+        asked(ConfigError)
+
+class Server(FedAvg):
+    def init_server(self, model):
+        asked(RuntimeError)
+
+class Refused(FedAvg):
+    def init_server(self, model):
+        asked(ConfigError)
+"""
+
+
+@pytest.mark.parametrize(
+    "words", ["--engine.observer=other:WhenMade", "--method=other:Server", "--method=other:Refused"]
+)
+def test_an_error_that_a_library_makes_of_it_is_none(
+    place: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """Some C libraries answer KeyboardInterrupt with an error of their own, which says nothing of the run."""
+    (place / "other.py").write_text(OTHER_ERRORS)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main([*SMALL, words, "--output=run"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1] in ("raysim: stopped", "raysim: interrupted")
+    assert "Traceback" not in said and "a library's own" not in said
+    assert not (place / "run").exists()
+
+
 def test_nohup_is_heeded(place: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
