@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from raysim.errors import ConfigError
 from raysim.storage.atomic_files import writing
+from raysim.workloads.files.cache_files import whole_folder
 
 if TYPE_CHECKING:
     from rocrate.rocrate import ROCrate
@@ -22,12 +22,8 @@ def write(crate: ROCrate, output: Path) -> None:
     """
     if output.exists():
         raise ConfigError(f"--output {output}: it is there already. Take it away, or choose another name.")
-    with writing(output):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=output.parent, prefix=".crate-", suffix=".partial") as place:
-            partial = Path(place) / output.name
-            if output.suffix == ".zip":
-                crate.write_zip(partial)
-            else:
-                crate.write(partial)
-            partial.rename(output)
+    with writing(output), whole_folder(output) as partial:
+        if output.suffix == ".zip":
+            crate.write_zip(partial)
+        else:
+            crate.write(partial)

@@ -7,7 +7,6 @@ import shutil
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from raysim.workloads.data_sets.catalog import DataSet
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.array_pickles import unpickled
-from raysim.workloads.files.cache_files import whole_file
+from raysim.workloads.files.cache_files import whole_file, whole_folder
 from raysim.workloads.images.femnist import leaf_images
 from raysim.workloads.images.image_set import image_set, read_npz
 from raysim.workloads.text.windows import leaf_windows
@@ -149,13 +148,10 @@ def _copied(source: Path, names: list[Path], target: Path) -> None:
     missing = [str(name) for name in names if not (source / name).is_file()]
     if missing:
         raise FileNotFoundError(f"no {', '.join(missing)}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-", suffix=".partial") as place:
-        copies = Path(place) / target.name
+    with whole_folder(target) as copies:
         for name in names:
             (copies / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, copies / name)
-        copies.rename(target)
 
 
 def _idx(path: Path) -> NDArray[np.uint8]:

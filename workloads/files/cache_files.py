@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from raysim.workloads.errors import WorkloadError
 
@@ -57,3 +58,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to make and fill, which takes the name ``path`` when the block ends without an error; a file may be one.
+
+    It is in a hidden folder beside ``path``, which is gone afterwards.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-", suffix=".partial") as place:
+        partial = Path(place) / path.name
+        yield partial
+        partial.rename(path)

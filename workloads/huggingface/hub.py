@@ -10,10 +10,10 @@ import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.cache_files import whole_folder
 from raysim.workloads.files.table_files import listed
 from raysim.workloads.huggingface.arrow_files import GET_THE_WHOLE, PARTIAL
 
@@ -45,14 +45,12 @@ def fetch_dataset(repository: str, configuration: str, folder: Path) -> None:
     try:
         with urllib.request.urlopen(source, timeout=SECONDS) as answer:
             splits = _chosen(json.loads(answer.read(LARGEST_ANSWER)), configuration, repository)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder.parent, prefix=".download-") as place:
+        with whole_folder(folder) as place:
             for split, addresses in splits.items():
-                target = Path(place) / "data" / split
+                target = place / split
                 target.mkdir(parents=True)
                 for number, address in enumerate(addresses):
                     _download(address, target / f"{number:05}.parquet")
-            (Path(place) / "data").rename(folder)
     except (OSError, HTTPException, ValueError) as error:  # URLError is an OSError
         raise WorkloadError(
             f"{repository} cannot be downloaded from {source} ({error}); check the name and the network, or put its "
