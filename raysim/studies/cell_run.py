@@ -84,7 +84,8 @@ def attempt(cell: Cell, failed_at: int, observer: Observer, stopping: Callable[[
 def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> End:
     """Run a cell, or go on with it, and keep its rounds table without timings; the file appears only when it is whole.
 
-    A run that ends with an error leaves the row of its failure instead, which a later success takes away.
+    A run that ends with an error leaves the row of its failure instead, which a later success takes away; one that was
+    to stop by then counts as stopped, and shows at the next attempt whether the error was its own.
     """
     again = ""
     try:
@@ -95,7 +96,7 @@ def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> En
         status, reason = "failed", str(error)
     except Exception as error:
         status, reason = "failed", f"{reason_of(error)}\n{traceback.format_exc()}"
-    if status == "stopped":
+    if status == "stopped" or (status == "failed" and stopping()):  # a library may make an error of a signal
         return End("stopped")
     if status == "failed":
         keep_failure(cell, reason)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from raysim.engine.observer import Silent
-from raysim.studies import cell_run, study_file
+from raysim.studies import cell_run, failures, study_file
 from raysim.studies.cell_run import End
 
 
@@ -23,3 +24,18 @@ def test_a_cell_is_a_real_run(small: Path) -> None:
         "fedavg-seed0.proof",
         "fedavg-seed0.yaml",
     ]
+
+
+@pytest.mark.parametrize(("asked", "kind"), [(True, "stopped"), (False, "failed")])
+def test_an_error_of_a_cell_that_is_to_stop_is_no_failure(
+    small: Path, monkeypatch: pytest.MonkeyPatch, asked: bool, kind: str
+) -> None:
+    """Python's locks answer KeyboardInterrupt so, and a kept failure would be a seed that the table has lost."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("release unlocked lock")
+
+    monkeypatch.setattr(cell_run, "_run", fails)
+    cell = next(study_file.read(small).cells())
+    assert cell_run.run_cell(cell, Silent(), lambda: asked).kind == kind
+    assert bool(failures.made_at(cell)) == (not asked)
