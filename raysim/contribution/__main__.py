@@ -111,7 +111,10 @@ def _computed(options: argparse.Namespace) -> Answer:
     config = with_decisions(check, stored, stored)
     measure = options.measure or ("accuracy" if "accuracy" in check.summary else "loss")
     place = options.output or folder.with_name(f"{folder.resolve().name}-contribution")
-    kept = KeptUtilities(place, {"proof": check.entries[-1].head, "measure": measure})
+    request = {"proof": check.entries[-1].head, "measure": measure}
+    if config.engine.gpus_per_client:  # whose sums are rounded otherwise
+        request["device"] = "gpu"
+    kept = KeptUtilities(place, request)
     with ExitStack() as opened:
         opened.enter_context(fixed_threads(config.engine.threads))
         workers = None
@@ -129,6 +132,8 @@ def _computed(options: argparse.Namespace) -> Answer:
     computed, taken = coalitions.tasks
     tasks = {"computed": computed, "taken from the store": taken}
     facts |= {"measure": measure, "coalitions": coalitions.computed, "client tasks": tasks}
+    if (own := check.summary.get(coalitions.measure.column)) is not None:
+        facts["run"] = coalitions.larger_is_better(own)
     kind = f"{options.of}-{facts['orders']}-orders" if "orders" in facts else options.of
     _write(place / f"{kind}.csv", rows)
     return Answer(_text(options.of, rows, facts, place), {"of": options.of, **facts, "clients": rows})
@@ -171,6 +176,11 @@ def _text(kind: str, rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
         f"{kind} of {facts['measure']}: v(all) {whole:.4f}, v(none) {nothing:.4f}; the values add up to "
         f"{sum(row['value'] for row in rows):+.4f}"
     )
+    if facts.get("run", whole) != whole:
+        lines.append(
+            f"the run itself has {facts['run']:.4f}, not v(all): this device or processor rounds otherwise, or the "
+            "program has changed; raysim.verify tells"
+        )
     if facts.get("truncated"):
         lines.append(f"{facts['truncated']} marginal contributions were taken as zero: the intervals do not cover that")
     tasks = facts["client tasks"]

@@ -136,6 +136,10 @@ class Coalitions:
                 f"--measure {self.measure.name}: it is infinite for a model that some of the clients trained, so that "
                 "contributions are no numbers. Choose accuracy, say."
             )
+        return self.larger_is_better(value)
+
+    def larger_is_better(self, value: float) -> float:
+        """A value of the measure as a utility: a loss with its sign turned."""
         return -float(value) if self.measure.best == "smallest" else float(value)
 
     def _without(self, coalition: Coalition) -> RunConfig:

@@ -61,5 +61,5 @@ class KeptUtilities:
     def _claim(self) -> None:
         """Write the request; ConfigError if another one is there."""
         folder = self._path.parent
-        other = f"{folder} holds another run's utilities, or another measure's. Choose another --output."
+        other = f"{folder} holds utilities of another run, measure or device. Choose another --output."
         keep_request(folder / REQUEST, self._request, other)

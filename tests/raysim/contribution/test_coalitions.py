@@ -73,7 +73,9 @@ def test_equal_clients_have_equal_values_and_values_add_up(tmp_path: Path) -> No
     assert coalitions.utility(frozenset({0, 1, 2})) == -result.rounds["loss"].iloc[-1]
 
 
-def test_the_command_goes_on_and_says_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_goes_on_and_says_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = run(small(tmp_path / "run", **RUN, method__name="fedavg")).folder
     for slip, said in SLIPS.items():
         assert main([str(folder), *slip.split()]) == 2 and said in capsys.readouterr().err
@@ -82,6 +84,7 @@ def test_the_command_goes_on_and_says_all(tmp_path: Path, capsys: pytest.Capture
     whole = json.loads(capsys.readouterr().out)
     assert whole["coalitions"] == 8 and [row["client"] for row in whole["clients"]] == [0, 1, 2]
     assert np.isclose(sum(row["value"] for row in whole["clients"]), whole["v(all)"] - whole["v(none)"])
+    assert whole["run"] == whole["v(all)"]
     kept = tmp_path / "run-contribution" / "utilities.csv"
     lines = kept.read_text().splitlines(keepends=True)
     kept.write_text("".join(lines[:5]) + "0 1")  # as a kill leaves it
@@ -91,14 +94,18 @@ def test_the_command_goes_on_and_says_all(tmp_path: Path, capsys: pytest.Capture
     assert kept.read_text() == "".join(lines)
     assert main([str(folder), "--orders", "5"]) == 0
     out = capsys.readouterr().out
-    assert "8 coalitions; 0 client tasks computed" in out and out.count("[") == 3
+    assert "8 coalitions; 0 client tasks computed" in out and out.count("[") == 3 and "the run itself" not in out
     assert main([str(folder), "--of", "leave-one-out"]) == 0
     assert sorted(path.name for path in kept.parent.glob("*.csv")) == [
         "leave-one-out.csv", "shapley-5-orders.csv", "shapley.csv", "utilities.csv",
     ]  # fmt: skip
     capsys.readouterr()
     assert main([str(folder), "--measure", "loss"]) == 2
-    assert "holds another run's utilities, or another measure's" in capsys.readouterr().err
+    assert "holds utilities of another run, measure or device" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(Coalitions, "larger_is_better", lambda self, value: float(value) + 1e-4)
+        assert main([str(folder)]) == 0  # all of it is kept, so that only what the run itself has is asked for
+    assert f"the run itself has {whole['run'] + 1e-4:.4f}, not v(all)" in capsys.readouterr().out
 
 
 def test_models_are_judged_on_the_data_of_the_last_round(tmp_path: Path) -> None:
