@@ -23,7 +23,7 @@ class Interruption(Silent):
 
     Before the first round there is nothing to save, so the signal raises KeyboardInterrupt at once. From then on the
     first signal only asks to stop (:meth:`asked`), and a second one raises. Libraries may make another error of that
-    exception, or lose it; :meth:`raised` tells.
+    exception, or lose it, and then the run stops before its first round; :meth:`raised` tells.
     """
 
     def __init__(self) -> None:
@@ -33,6 +33,7 @@ class Interruption(Silent):
         self._rounds = False
         self._before: dict[int, object] = {}
         self._process = os.getpid()
+        self._tell_lost = sys.unraisablehook
 
     @property
     def exit_code(self) -> int:
@@ -81,6 +82,11 @@ class Interruption(Silent):
         self._raised = True
         raise KeyboardInterrupt
 
+    def _lost(self, lost: sys.UnraisableHookArgs) -> None:
+        """Say nothing of a KeyboardInterrupt that came in a callback, as imports have, and ends nothing there."""
+        if lost.exc_type is not KeyboardInterrupt:
+            self._tell_lost(lost)
+
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
@@ -89,6 +95,7 @@ class Interruption(Silent):
                     continue  # as nohup asks
                 self._before[number] = before
                 signal.signal(number, self._handle)
+            self._tell_lost, sys.unraisablehook = sys.unraisablehook, self._lost
         return self
 
     def __exit__(
@@ -96,6 +103,8 @@ class Interruption(Silent):
     ) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]
+        if self._before:
+            sys.unraisablehook = self._tell_lost
         self._before.clear()
         # Python remembers a KeyboardInterrupt that left exec() of a text (imports that make dataclasses have such) and
         # ends `python -m` by SIGINT, although it was caught and an exit code is given; the next exec() clears that.

@@ -89,6 +89,7 @@ def test_a_signal_in_a_forked_child_ends_only_the_child(capfd: pytest.CaptureFix
 
 OTHER_ERRORS = """
 import signal
+import weakref
 from raysim import Observer
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
@@ -110,11 +111,20 @@ class Server(FedAvg):
 class Refused(FedAvg):
     def init_server(self, model):
         asked(ConfigError)
+
+class Lost(FedAvg):
+    def init_server(self, model):
+        thing = type("Thing", (), {})()
+        watch = weakref.ref(thing, lambda reference: signal.raise_signal(signal.SIGINT))
+        del thing
+        return super().init_server(model)
 """
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")  # what Python says of a lost one
 @pytest.mark.parametrize(
-    "words", ["--engine.observer=other:WhenMade", "--method=other:Server", "--method=other:Refused"]
+    "words",
+    ["--engine.observer=other:WhenMade", "--method=other:Server", "--method=other:Refused", "--method=other:Lost"],
 )
 def test_an_error_that_a_library_makes_of_it_is_none(
     place: Path, capsys: pytest.CaptureFixture[str], words: str
