@@ -22,8 +22,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.update(QUICK_START)
-# How long an example takes says what else the machine does.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# How long an example takes says what else the machine does; and new examples are for the long tests, as one that fails
+# would stop a change that has nothing to do with it.
+hypothesis.settings.register_profile(
+    "patient",
+    deadline=None,
+    derandomize="RAYSIM_LONG_TESTS" not in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("patient")
 
 

@@ -7,7 +7,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import forkserver
@@ -187,7 +187,8 @@ class InProcesses(SideBySide):
         process.start()
         its.close()  # so that its death shows as the connection's end
         self._processes[mine] = _Process(process, Place(cell))
-        mine.send(order)
+        with suppress(OSError):  # it died in its start, which :meth:`_listen` will see
+            mine.send(order)
 
     def _stop(self) -> None:
         for own in self._processes.values():

@@ -64,12 +64,22 @@ def free_ports(count: int) -> list[int]:
 def cluster() -> Iterator[Cluster]:
     """A head that a user has started, with two CPUs."""
     folder = tempfile.mkdtemp(prefix="rs")  # Ray's sockets need a short path
-    port, client, page, agent = free_ports(4)
-    process = patiently(lambda: start_head(folder, port, client, page, agent))
+    process, (port, client, page) = head_in(folder)
     yield Cluster(f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}", f"http://127.0.0.1:{page}", Path(folder))
     process.send_signal(signal.SIGTERM)
     process.wait(60)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def head_in(folder: str, tries: int = 3) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """The head and its ports; others may take a port before the head has it."""
+    port, client, page, agent = free_ports(4)
+    try:
+        return patiently(lambda: start_head(folder, port, client, page, agent)), [port, client, page]
+    except AssertionError:
+        if tries == 1:
+            raise
+    return head_in(folder, tries - 1)
 
 
 def start_head(folder: str, port: int, client: int, page: int, agent: int) -> subprocess.Popen[bytes]:

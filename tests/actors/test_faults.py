@@ -144,15 +144,17 @@ def an_actor_at_work(choose: Callable[[list[int]], int] = min, worker: Any = Non
     return choose(within(PATIENCE, at_work, pause=0.002))
 
 
-def test_a_client_actor_killed_in_a_client_task_of_every_round(machines: Machines, make_config: MakeConfig) -> None:
+def test_a_client_actor_killed_in_a_client_task_of_every_round(
+    machines: Machines, make_config: MakeConfig, gates: Gates
+) -> None:
     rounds = 3
     options = {"schedule__rounds": rounds, "schedule__local_epochs": 1, "evaluation__every": rounds}
     choice, killed = random.Random(0), []
-    with going(make_config("killed", **options)) as found:
+    with going(make_config("killed", **gates.method("Waiting", first=1), **options)), gates.open_at_the_end():
         for number in range(1, rounds + 1):
-            found.wait_for_round(number)
-            killed.append(an_actor_at_work(choice.choice))
+            killed.append(an_actor_at_work(choice.choice, round=number))
             os.kill(killed[-1], signal.SIGKILL)
+            gates.open(number)
     assert len(set(killed)) == rounds
 
 

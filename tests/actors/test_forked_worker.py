@@ -103,14 +103,15 @@ def test_a_forked_worker_is_as_one_that_starts_by_itself(served: Served) -> None
 
 def test_files_are_closed_whatever_is_sent(served: Served) -> None:
     served.asked()
-    before = sorted(Path(f"/proc/{served.process.pid}/fd").iterdir())
+    before = set(Path(f"/proc/{served.process.pid}/fd").iterdir())
     for length, files in ((b"\x09" * 8, [0, 1, 2]), (bytes(7) + b"\x02", [0, 1]), (bytes(7) + b"\x02", [0, 1, 2])):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(f"\0{served.name}")
             socket.send_fds(client, [length], files)
             client.sendall(b"{}")
     assert served.asked()["numpy"]
-    assert sorted(Path(f"/proc/{served.process.pid}/fd").iterdir()) == before
+    # Its connection with a worker may be open a moment longer than the worker is at work.
+    assert within(60, lambda: before.issuperset(Path(f"/proc/{served.process.pid}/fd").iterdir()))
 
 
 @pytest.mark.parametrize(

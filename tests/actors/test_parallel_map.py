@@ -97,6 +97,7 @@ def note(job: tuple[Path, int]) -> None:
         file.write(f"{number}\n")
     if number == 0:
         raise ValueError("the first is wrong")
+    time.sleep(0.1)
 
 
 def test_after_a_failure_what_was_not_sent_is_left(ray_session: None, tmp_path: Path) -> None:

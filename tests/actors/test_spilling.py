@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ class Spilled(Silent):
         self.folder, self.bytes = folder, list[int]()
 
     def round_finished(self, row: Mapping[str, Any]) -> None:
-        self.bytes.append(sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()))
+        self.bytes.append(0)
+        for path in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):  # Ray has taken it away meanwhile
+                self.bytes[-1] += path.stat().st_size * path.is_file()
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def trained(place: Place, kind: str, content: bytes, name: str, layout: str) -> 
     folder.mkdir()
     own = {"workload.name": layout, "workload.path": LAYOUTS[layout](folder, content, name)}
     own |= {"output": folder / "run"} | ({"workload.cache_dir": folder / "cache"} if layout == "folder" else {})
-    before, start = sorted(Path.cwd().iterdir()), time.monotonic()
+    before, start = _own_files(), time.monotonic()
     _started().clear()
     ending = launch(words({**RUN, **own}))
     fault = ending.fault()
@@ -109,11 +109,16 @@ def trained(place: Place, kind: str, content: bytes, name: str, layout: str) -> 
         fault = f"a program was started: {_started()[0]}"
     elif time.monotonic() - start > WITHIN:
         fault = f"it took {time.monotonic() - start:.0f} s"
-    elif sorted(Path.cwd().iterdir()) != before:
+    elif _own_files() != before:
         fault = "a file was made in the working directory"
     if not fault:
         shutil.rmtree(folder)
     return Attempt(f"{kind} as {name}, workload {layout}", fault, ending.error)
+
+
+def _own_files() -> list[Path]:
+    """The working directory's, less the caches that checkers and test libraries make there meanwhile."""
+    return sorted(path for path in Path.cwd().iterdir() if not path.name.startswith("."))
 
 
 def _files(folder: Path, content: bytes, name: str) -> Path:

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tests.processes import within
@@ -109,7 +110,10 @@ class Namespaces:
 
     def processes(self) -> list[str]:
         """Command lines of Ray's processes on all hosts."""
-        lines = (path.read_bytes().replace(b"\0", b" ").decode() for path in Path("/proc").glob("[0-9]*/cmdline"))
+        lines = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):  # it has ended meanwhile
+                lines.append(path.read_bytes().replace(b"\0", b" ").decode())
         marks = ("ray::", "gcs_server", "/raylet", "raysim.launch", "ray/dashboard", "ray/autoscaler")
         return [line for line in lines if any(mark in line for mark in marks)]
 

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,11 @@ def ask(laptop: Laptop, path: str) -> dict[str, Any]:
 
 def wait_for_workers(laptop: Laptop) -> None:
     def all_alive() -> bool:
-        nodes = ask(laptop, "/nodes?view=summary")["data"]["summary"]
-        alive = {node.get("ip") for node in nodes if node["raylet"].get("state") == "ALIVE"}  # no ip yet: just joined
-        return alive == {HOSTS["head"], *WORKERS}
+        with suppress(ValueError, KeyError, TypeError, AssertionError):  # no answer, or one of an error
+            nodes = ask(laptop, "/nodes?view=summary")["data"]["summary"]
+            alive = {node.get("ip") for node in nodes if node["raylet"].get("state") == "ALIVE"}  # no ip: just joined
+            return alive == {HOSTS["head"], *WORKERS}
+        return False
 
     # A worker whose start fails is started anew.
     assert within(300, all_alive, pause=0.5), f"not all nodes have come\n{logs(laptop, 'monitor*')}"
@@ -175,8 +178,7 @@ def take_down(laptop: Laptop, hosts: Namespaces) -> None:
     laptop.run("ray down -y cluster.local.yaml")
     for address in WORKERS:
         laptop.run(f"{ON_HOST}{address} '~/raysim/.venv/bin/ray stop'")
-    left = hosts.processes()
-    assert not left, "still there: " + "\n".join(left)
+    assert within(60, lambda: not hosts.processes(), pause=1.0), "still there: " + "\n".join(hosts.processes())
     say("no process of Ray is left on any host")
 
 
@@ -187,6 +189,8 @@ def main() -> None:
         bring_up(laptop)
         words, null = laptop.command("ray dashboard cluster.local.yaml"), subprocess.DEVNULL
         tunnel = subprocess.Popen(words, stdin=null, stdout=null, stderr=null)
+        asked = f"curl -s -o /dev/null {DASHBOARD} || echo not yet"
+        assert within(120, lambda: not laptop.run(asked, quiet=True).strip(), pause=0.5), "the tunnel does not come up"
         check_the_token_is_asked_for(laptop)
         wait_for_workers(laptop)
         check_a_run_as_a_job(laptop)

@@ -12,6 +12,7 @@ import pytest
 
 from raysim.storage import claims
 from raysim.storage.claims import alone, claim_of, claimant, claimed
+from tests.processes import within
 
 HOLD = """
 import sys, time
@@ -56,7 +57,7 @@ def test_who_wants_to_be_alone_waits_and_says_so_once(
 ) -> None:
     monkeypatch.setattr(claims, "SECONDS", 0.01)
     monkeypatch.setattr(claims, "SILENCE", silence)
-    page, order = tmp_path / "page.md", list[str]()
+    page, order, heard = tmp_path / "page.md", list[str](), list[str]()
 
     def second() -> None:
         with alone(page):
@@ -65,10 +66,10 @@ def test_who_wants_to_be_alone_waits_and_says_so_once(
     thread = threading.Thread(target=second)
     with alone(page):
         thread.start()
-        thread.join(0.1)
+        within(0.1 if silence else 20, lambda: heard.append(capsys.readouterr().err) or "waiting" in "".join(heard))
         order.append("first")
     thread.join(20)
     assert order == ["first", "second"]
-    said = capsys.readouterr().err
+    said = "".join(heard) + capsys.readouterr().err
     assert said.count(f"waiting for process {os.getpid()} on") == (silence == 0)
     assert silence or said.endswith(f"which is at work on {page}\n")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -196,9 +197,13 @@ def test_the_death_of_a_kept_process_is_none_of_the_cell_that_it_had_not_begun(
     assert "goes on" not in said
 
 
+@pytest.mark.parametrize("before_its_order", [False, True])
 def test_a_cell_whose_process_dies_twice_has_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], before_its_order: bool
 ) -> None:
+    if before_its_order:
+        start = ForkServerProcess.start
+        monkeypatch.setattr(ForkServerProcess, "start", lambda self: (start(self), self.join(60)))
     path = made(tmp_path, 2)
     first, *others = study_file.read(path).cells()
     for cell in others:

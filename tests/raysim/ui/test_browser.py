@@ -33,6 +33,9 @@ PATIENT = 180_000.0
 
 def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
     """The page, opened, and what its console complains about."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENT)  # a busy machine draws late
     opened = browser.new_page(**options)
     complaints: list[str] = []
     opened.on("console", lambda said: complaints.append(said.text) if said.type in COMPLAINTS else None)
