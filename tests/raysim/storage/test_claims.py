@@ -63,10 +63,14 @@ def test_who_wants_to_be_alone_waits_and_says_so_once(
         with alone(page):
             order.append("second")
 
+    def said_by_now() -> bool:
+        heard.append(capsys.readouterr().err)
+        return "waiting" in "".join(heard)
+
     thread = threading.Thread(target=second)
     with alone(page):
         thread.start()
-        within(0.1 if silence else 20, lambda: heard.append(capsys.readouterr().err) or "waiting" in "".join(heard))
+        within(0.1 if silence else 20, said_by_now)
         order.append("first")
     thread.join(20)
     assert order == ["first", "second"]
