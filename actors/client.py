@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ray
 
 from raysim.actors.quick_import import garbage_collection_paused
+from raysim.actors.sigterm import ends_by_sigterm
 from raysim.exchange.pool_protocol import Seat
 from raysim.exchange.profile_marks import Clock, clock, now, share_clock
 
@@ -41,6 +42,7 @@ class Client:
 
     def __init__(self, threads: int, slot: int, clock: Clock, libraries: Sequence[str] = ()) -> None:
         share_clock(clock)
+        ends_by_sigterm()
         # Before torch is imported, so that no pool of threads is ever larger than asked for (in a forked worker it was
         # imported with one thread). Not by a runtime_env: that would need a process of its own kind.
         os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,10 +124,11 @@ def _outcomes(
     others = tuple(row for row in rows if row != baseline)
     values, heads = dict[tuple[str, str, str], dict[int, float]](), dict[tuple[str, str, int], str]()
     alone_on = {column: _alone(settings, column) for column in dict.fromkeys(own.column for own in settings)}
+    others_numbers = itertools.count(-1, -1)
     for setting in settings:
         alone = alone_on[setting.column]
-        for place, run in enumerate(setting.runs):
-            seed, rounds, local = _number(run, place), _kept(run), alone.get(str(run.config.get(SEED)))
+        for run in setting.runs:
+            seed, rounds, local = _number(run, others_numbers), _kept(run), alone.get(str(run.config.get(SEED)))
             for measure in measures:
                 if (value := measure.of(rounds, local)) is not None:
                     values.setdefault((setting.row, setting.column, measure.name), {})[seed] = value
@@ -167,10 +169,10 @@ def _kept(run: RunResult) -> DataFrame:
     return run.rounds if run.rounds.empty else read_csv(io.StringIO(kept_rows(run.rounds)))
 
 
-def _number(run: RunResult, place: int) -> int:
-    """The seed of a run; a foreign folder without one pairs with no other."""
+def _number(run: RunResult, others: Iterator[int]) -> int:
+    """The seed of a run; a foreign folder without one gets a number that no other has, and so pairs with none."""
     seed = run.config.get(SEED)
-    return seed if isinstance(seed, int) else -1 - place
+    return seed if isinstance(seed, int) else next(others)
 
 
 def _missing(measure: Measure) -> str:

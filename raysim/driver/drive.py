@@ -33,6 +33,7 @@ from raysim.engine.loss_decomposition import without_aggregation
 from raysim.engine.observer import RunNotes, Several, step
 from raysim.engine.recovery import run_through
 from raysim.engine.rounds import Rounds
+from raysim.errors import DamagedError
 from raysim.exchange.pool_protocol import OFF
 from raysim.monitor.chrome_trace import Trace
 from raysim.monitor.partition_plot import PartitionDrawing
@@ -40,6 +41,7 @@ from raysim.monitor.profiler import Profile
 from raysim.monitor.status_file import Recorder
 from raysim.results.model_file import MODEL_NAME, save_global_model
 from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
+from raysim.storage.origin import read_origin
 from raysim.storage.process_lock import driving
 from raysim.storage.run_folder import RunFolder
 from raysim.workloads.federated_data import ONE_CLASS, has_one_class
@@ -140,6 +142,11 @@ def _tell(config: RunConfig, rounds: Rounds, notes: RunNotes) -> None:
 def _begin(rounds: Rounds, notes: RunNotes) -> None:
     """Take up the last checkpoint, or try code that was given before the first round."""
     rounds.go_back()
+    if rounds.state.round < (taken := read_origin(notes.folder.path).get("rounds", 0)):
+        raise DamagedError(
+            f"{notes.folder.path} is a replay that was ended before it had the {taken} rounds that it takes from "
+            "another run. Remove it, and replay again"
+        )
     if rounds.state.round:
         notes.observer.note(f"goes on after round {rounds.state.round}")
     else:

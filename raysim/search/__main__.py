@@ -22,6 +22,7 @@ from raysim.search import command
 from raysim.search.table import page
 from raysim.search.trials import Trial, best_of, carry_out
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.claims import alone
 from raysim.studies.computing import compute
 
 
@@ -73,10 +74,11 @@ def _write(request: command.Command, trials: Sequence[Trial]) -> None:
     import yaml
 
     text = page(request.search, trials, request.words, request.config)
-    write_atomically(request.folder / "table.md", text.encode())
-    if (best := best_of(trials, request.search.measure)) is not None:
-        settings = {**request.search.base, **best.values}
-        write_atomically(request.folder / "best.yaml", yaml.safe_dump(settings, sort_keys=False).encode())
+    with alone(request.folder / "table.md"):  # two processes may share a search
+        write_atomically(request.folder / "table.md", text.encode())
+        if (best := best_of(trials, request.search.measure)) is not None:
+            settings = {**request.search.base, **best.values}
+            write_atomically(request.folder / "best.yaml", yaml.safe_dump(settings, sort_keys=False).encode())
 
 
 if __name__ == "__main__":

@@ -72,6 +72,8 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         check_run(build([base, first, values]))
     bracket = _bracket(known, config, searched)
     seeds = tuple(seeds_of(known.seeds))
+    if len({*seeds}) < len(seeds):
+        raise ConfigError(f"--seeds {known.seeds}: a seed is there twice. Give each once.")
     results = known.output / "results"
     search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results, bracket)
     _keep(known.output / FILE, search)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from raysim.cli.interruption import Interruption
 from raysim.engine.observer import Several
+from raysim.errors import RaysimError
 from raysim.schedule import planned_intervals
 from raysim.studies.cell_report import Reporter
 from raysim.studies.cell_run import End, attempt
@@ -59,9 +60,12 @@ def work(connection: Connection) -> None:
 
 def _attempt(cell: Cell, failed_at: int, tell: Callable[[News | End], None], interruption: Interruption) -> End:
     reporter = Reporter(len(planned_intervals(cell.config())), tell)
-    end = attempt(cell, failed_at, Several(reporter, interruption), interruption.asked)
-    interruption.rounds_ended()
-    return end
+    try:
+        return attempt(cell, failed_at, Several(reporter, interruption), interruption.asked)
+    except RaysimError as error:  # of its claim or its row, on a full disk say
+        return End("failed", str(error))
+    finally:
+        interruption.rounds_ended()
 
 
 def _listen(connection: Connection, orders: Orders) -> None:

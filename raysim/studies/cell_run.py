@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from raysim.config.run_config import RunConfig, to_yaml
-from raysim.errors import RaysimError, ResultsError, reason_of
+from raysim.errors import DiskFullError, RaysimError, ResultsError, reason_of
 from raysim.leaving import staying
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import claimed
@@ -87,20 +87,21 @@ def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> En
     A run that ends with an error leaves the row of its failure instead, which a later success takes away; one that was
     to stop by then counts as stopped, and shows at the next attempt whether the error was its own.
     """
-    again = ""
+    again, full = "", False
     try:
         with staying():
             outcome, again = _run(cell, observer, stopping)
         status, reason = outcome.status, "\n".join(filter(None, (outcome.message, outcome.traceback)))
     except RaysimError as error:
-        status, reason = "failed", str(error)
+        status, reason, full = "failed", str(error), isinstance(error, DiskFullError)
     except Exception as error:
         status, reason = "failed", f"{reason_of(error)}\n{traceback.format_exc()}"
     if status == "stopped" or (status == "failed" and stopping()):  # a library may make an error of a signal
         return End("stopped")
     if status == "failed":
         keep_failure(cell, reason)
-        shutil.rmtree(folder_of(cell), ignore_errors=True)
+        if not full:  # else it goes on where it was once there is room
+            shutil.rmtree(folder_of(cell), ignore_errors=True)
         return End("failed", reason)
     _keep_row(cell)
     return End("finished", again)
@@ -129,6 +130,8 @@ def _run(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> tuple[
                 return outcome, ""
             again = outcome.message
         except RaysimError as error:  # of other settings, say
+            if stopping() or isinstance(error, DiskFullError):  # no reason to leave its rounds
+                raise
             again = str(error)
         observer.note(f"{cell.name} cannot go on and starts again from round 1: {again}")
     shutil.rmtree(folder, ignore_errors=True)

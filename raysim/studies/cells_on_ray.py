@@ -13,10 +13,12 @@ import time
 from pathlib import Path
 
 from raysim.actors.long_tasks import LongTasks
+from raysim.actors.sigterm import ends_by_sigterm
 from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.monitor import status_file
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.claims import claimed
 from raysim.studies.board import Board
 from raysim.studies.cell_report import News
 from raysim.studies.cell_run import End, attempt, config_of, folder_of, keep_failure
@@ -29,7 +31,8 @@ LISTEN = 0.5
 
 
 def work(cell: Cell, failed_at: int, token: str) -> End:
-    """Attempt a cell, in a Ray task."""
+    """Attempt a cell, in a Ray task; SIGTERM ends it, and where it is done again it goes on from its checkpoint."""
+    ends_by_sigterm()
     if not Path(token).exists():
         reason = f"node {socket.gethostname()} does not see {token}: put the study where all nodes see it"
         return End("failed", reason)
@@ -74,13 +77,21 @@ class CellsOnRay(SideBySide):
         for reference, found in returned.items():
             place = self._sent.pop(reference)
             if isinstance(found, RaysimError):
-                keep_failure(place.cell, str(found))
-                found = End("failed", str(found))
+                found = self._given_up(place.cell, str(found))
+            if self._stopping and found.kind == "failed":  # it was still queued, and finds no study at work
+                found = End("stopped")
             self._ended(place, found)
         for place in self._sent.values():
             if (news := _news(folder_of(place.cell), time.monotonic() - place.begun)) is not None:
                 self._board.hears(place.cell, news)
         return bool(returned)
+
+    def _given_up(self, cell: Cell, reason: str) -> End:
+        """Keep the failure of a cell that no node could do, unless another process has the cell."""
+        with claimed(cell.path) as mine:
+            if mine and not (self._stopping or cell.path.exists()):
+                keep_failure(cell, reason)
+        return End("failed", reason)
 
 
 def _news(folder: Path, seconds: float) -> News | None:

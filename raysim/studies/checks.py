@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from raysim.columns import COLUMNS
 from raysim.config.config_file import read_config_file
@@ -12,6 +13,12 @@ from raysim.results.measures import Measure
 from raysim.studies import failures
 from raysim.studies.curves import AGAINST, without_costs
 from raysim.studies.study_file import Cell, Study
+
+
+def check_names(cells: Iterable[Cell]) -> None:
+    """ConfigError if two cells are said by the same name: column "A / B", row "C", and column "A", row "B / C"."""
+    if twice := [name for name, times in Counter(cell.name for cell in cells).items() if times > 1]:
+        raise ConfigError(f"two cells are both named {twice[0]!r}. Take the slash out of the row's or column's name.")
 
 
 def check_cell(cell: Cell) -> None:

@@ -19,6 +19,7 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.remote.address import local_path
 from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.claims import alone
 from raysim.storage.untrusted_files import UnreadableFileError, yaml_of
 from raysim.studies.computing import Where
 from raysim.studies.placement import placement
@@ -252,10 +253,11 @@ def keep_request(path: Path, request: Mapping[str, Any], other: str) -> None:
     """Write a request as YAML; ConfigError that says ``other`` if another one is there already."""
     import yaml
 
-    if path.exists():
-        if read_plain(path, "") != request:
-            raise ConfigError(other)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
-    write_atomically(path, text.encode())
+    if not path.exists():
+        with alone(path):  # two processes may begin at once
+            if not path.exists():
+                text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+                write_atomically(path, text.encode())
+                return
+    if read_plain(path, "") != request:
+        raise ConfigError(other)

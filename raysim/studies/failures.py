@@ -64,7 +64,11 @@ def failures(study: Study) -> list[Failure]:
     found = []
     for cell in study.cells():
         if place(cell).exists() and not cell.path.exists():
-            found.append(read(cell))
+            try:
+                found.append(read(cell))
+            except ConfigError:
+                if place(cell).exists():  # else another process has made the cell meanwhile
+                    raise
     return found
 
 

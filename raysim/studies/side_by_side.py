@@ -75,21 +75,22 @@ class SideBySide(ABC):
     def __init__(self, left: CellsLeft, board: Board) -> None:
         self._left, self._board = left, board
         self._failed: dict[str, str] = {}
+        self._stopping = False
 
     def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> dict[str, str]:
         """Compute the cells; name → reason of each that failed. Arguments as of :func:`one_after_another`.
 
         ``finished`` is called in a thread of its own once further cells are under way: no process waits for it.
         """
-        told = stopping = ended = False
+        told = ended = False
         with ExitStack() as stack:
             aside = stack.enter_context(Aside(finished))
             stack.callback(self._end)
-            while self._places() or (self._left and not stopping):
-                if asked() and not stopping:
-                    stopping = True
+            while self._places() or (self._left and not self._stopping):
+                if asked() and not self._stopping:
+                    self._stopping = True
                     self._stop()
-                while not stopping and (cell := self._left.take(self._has_room)) is not None:
+                while not self._stopping and (cell := self._left.take(self._has_room)) is not None:
                     self._board.begins(cell)
                     self._begin(cell)
                 if ended:  # others are under way in the place of those that ended
@@ -97,7 +98,7 @@ class SideBySide(ABC):
                 ended = False
                 if self._places():
                     ended = self._listen()
-                elif not stopping:
+                elif not self._stopping:
                     told = _waits(self._left, self._board, told)
         return self._failed | _failed_elsewhere(self._left)
 
@@ -226,7 +227,9 @@ class InProcesses(SideBySide):
         return ended
 
     def _death(self, own: _Process, cell: Cell) -> End:
-        """Decide what follows the death of a cell's process."""
+        """Decide what follows the death of a cell's process; one that was asked to stop may not have got so far."""
+        if self._stopping:
+            return End("stopped")
         code = own.process.exitcode
         if own.silent:
             self._board.says(f"{cell.name}: its process {_words(code)} before it began; another one computes it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from raysim.config.nearest import did_you_mean
 from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimError
 from raysim.storage.folder_files import printable
 from raysim.studies import failures, sources
-from raysim.studies.checks import check_cell, check_data, check_measures
+from raysim.studies.checks import check_cell, check_data, check_measures, check_names
 from raysim.studies.command import Command
 from raysim.studies.computing import compute, load_ahead
 from raysim.studies.study_file import Cell, Study, read
@@ -38,7 +39,8 @@ class Table:
         """A further cell is there, or failed."""
         begun = time.monotonic()
         if begun >= self._due:
-            write_table(self._study)
+            with suppress(RaysimError, OSError):  # said when the last one is written, and no reason to end cells
+                write_table(self._study)
             now = time.monotonic()
             self._due = now + 50 * (now - begun)
 
@@ -54,7 +56,14 @@ def carry_out(request: Command) -> Answer:
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():
-            failed = compute(run, request.workers, interruption.asked, Table(study).cell_ended, request.cells_on)
+            try:
+                failed = compute(run, request.workers, interruption.asked, Table(study).cell_ended, request.cells_on)
+            except (RaysimError, OSError):
+                with suppress(RaysimError, OSError):
+                    write_table(study)
+                raise
+            if run:
+                sources.check(study.cells())  # another process may have added cells of another version meanwhile
             write_table(study)
     except (RaysimError, OSError) as error:
         return Answer(error=str(error), code=REFUSED if isinstance(error, PlacementError) else FAILED)
@@ -81,6 +90,7 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     for note in study.notes:
         print(printable(f"note: {note}"), file=sys.stderr)
     cells = list(study.cells())
+    check_names(cells)
     for cell in cells:
         check_cell(cell)
     if not request.table_only:

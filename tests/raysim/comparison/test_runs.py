@@ -6,13 +6,14 @@ import itertools
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import raysim
 from raysim import study
-from raysim.comparison import csv_files, latex, markdown
+from raysim.comparison import csv_files, latex, markdown, runs
 from raysim.comparison.runs import Comparison
 from raysim.errors import ConfigError
 from raysim.results.result import RunResult
@@ -109,6 +110,13 @@ def test_runs_on_other_data_are_a_column_and_no_pairs(both: Both, tmp_path: Path
     assert [head.group for head in differences.heads] == ["limit 120"]
     gains = raysim.compare([*both.runs, options["output"]], ["local_gain"]).outcomes.values
     assert [*gains] == [("fedavg", "limit 120", "local_gain"), ("local", "limit 120", "local_gain")]
+
+
+def test_runs_without_a_seed_pair_with_none() -> None:
+    """Not with one of another setting either."""
+    unknown, known = SimpleNamespace(config={}), SimpleNamespace(config={"seed": 3})
+    others = itertools.count(-1, -1)
+    assert [runs._number(run, others) for run in (unknown, known, unknown)] == [-1, 3, -2]  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_compared_is_refused(both: Both) -> None:

@@ -13,6 +13,8 @@ from typing import Any, Never
 import pytest
 
 from raysim.comparison.runs import compare
+from raysim.launch import main as launch
+from raysim.replay import begin
 from raysim.replay.__main__ import main
 from raysim.replay.comparison import compare_runs
 from raysim.running import simulation
@@ -183,6 +185,19 @@ def test_ctrl_c_before_its_first_round_leaves_no_folder(
     monkeypatch.setattr(simulation, "_drive", interrupted)
     assert main([str(folder), "--output", str(tmp_path / "replay"), "--from", "5"]) == 128 + signal.SIGTERM
     assert not (tmp_path / "replay").exists()
+
+
+def test_a_replay_that_was_killed_while_it_began_does_not_go_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would compute the rounds that it says it has taken."""
+    target = tmp_path / "replay"
+    monkeypatch.setattr(begin, "_take_over", lambda before, path, config: shutil.copytree(path, tmp_path / "killed"))
+    main([str(folder), "--output", str(target), "--from", "5", "--set", "method.mu=5"])
+    assert launch(["--resume", str(tmp_path / "killed")]) == 1
+    said = capsys.readouterr().err
+    assert "is a replay that was ended before it had the 4 rounds that it takes" in said and "Go on with" not in said
+    assert not (tmp_path / "killed" / "rounds.csv").exists()
 
 
 def test_no_code_of_a_foreign_folder_is_run_unless_it_is_allowed(

@@ -111,6 +111,7 @@ def test_the_budget_is_the_sum_of_the_rounds_that_runs_were_given(tmp_path: Path
         ),
         (["--mu", "0.1"], "--method.mu: it is searched"),
         (["--seed", "3"], "a search has seeds, --seeds 0-2"),
+        (["--seeds", "0-2,1"], "--seeds 0-2,1: a seed is there twice"),
         (["--trials", "0"], "--trials 0: not allowed. Allowed: a whole number ≥ 1"),
         (["--sampler-seed=-1"], "--sampler-seed -1: not allowed. Allowed: a whole number from 0 to 4294967295"),
         (["--space", "nothing=1:2"], "Unknown option nothing"),

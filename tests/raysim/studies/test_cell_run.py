@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from raysim.engine.observer import Silent
+from raysim.errors import DiskFullError
 from raysim.studies import cell_run, failures, study_file
 from raysim.studies.cell_run import End
+from tests.raysim.studies.test_side_by_side import Rounds
 
 
 def test_a_cell_is_a_real_run(small: Path) -> None:
@@ -39,3 +41,19 @@ def test_an_error_of_a_cell_that_is_to_stop_is_no_failure(
     cell = next(study_file.read(small).cells())
     assert cell_run.run_cell(cell, Silent(), lambda: asked).kind == kind
     assert bool(failures.made_at(cell)) == (not asked)
+
+
+def test_a_cell_that_finds_no_room_on_the_disk_keeps_its_rounds(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = next(study_file.read(small).cells())
+    watch = Rounds()
+    assert cell_run.run_cell(cell, watch, lambda: len(watch.begun) > 1) == End("stopped")
+
+    def full(*_: object, **__: object) -> None:
+        raise DiskFullError("Cannot write config.yaml: No space left on device.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("raysim.running.open_run.prepare", full)
+        assert cell_run.run_cell(cell, Silent(), lambda: False).kind == "failed"
+    rounds = Rounds()
+    assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")
+    assert rounds.begun == [2]

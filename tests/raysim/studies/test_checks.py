@@ -16,6 +16,18 @@ from raysim.studies.checks import check_cell, check_data, check_measures
 from tests.raysim.small_study import HERE, TEXT, fake_run, keep, study_of
 
 
+def test_two_cells_of_one_name_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said of one, its failure say, would be said of both."""
+    text = small.read_text(encoding="utf-8")
+    text = text[: text.index("columns:")] + (
+        "columns: {A: {}, A / B: {}}\nseeds: [0]\nmeasures: {accuracy: last}\n"
+        "rows: {B / C: {method.name: fedavg}, C: {method.name: fedprox}}\n"
+    )
+    small.write_text(text, encoding="utf-8")
+    assert study.main([str(small)]) == 2
+    assert "two cells are both named 'A / B / C / seed 0'. Take the slash out" in capsys.readouterr().err
+
+
 def test_a_cell_made_with_other_settings_is_not_mixed_in(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cell_run.run_cell(next(study_file.read(small).cells()), Silent(), lambda: False)
     small.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")

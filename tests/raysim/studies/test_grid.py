@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,16 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     assert study.main(words) == 2
     assert message in capsys.readouterr().err and not [*tmp_path.iterdir()]
+
+
+def test_processes_that_begin_at_once_have_one_request(tmp_path: Path) -> None:
+    together = threading.Barrier(3)
+
+    def begin(number: int) -> None:
+        for attempt in range(20):
+            together.wait(60)
+            command.keep_request(tmp_path / str(attempt) / "study.yaml", {"seeds": [0, 1]}, "another")
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(begin, range(3))) == [None] * 3
+    assert {path.name for path in tmp_path.glob("*/*")} == {"study.yaml"}

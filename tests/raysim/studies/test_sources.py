@@ -13,7 +13,7 @@ import pytest
 
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
-from raysim.studies import cell_run, sources, study_file
+from raysim.studies import cell_run, sources, study_file, whole_study
 from raysim.studies.places import cell_table
 from raysim.studies.study_file import Cell
 from raysim.study import main
@@ -100,6 +100,25 @@ def test_a_cell_of_another_source_is_not_mixed_with_new_ones(folder: Path, capsy
     for path in cell.path.parent.glob("*.sources"):
         path.unlink()
     assert main(words) == 0
+
+
+def test_cells_of_another_source_that_came_meanwhile_are_noticed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a second process that began after an edit, when no cell was finished."""
+    cell = written(folder, "method.name: 'sourced_method:Mine'", "[0, 1]")
+
+    def computed(cells: list[Cell], *_: object) -> dict[str, str]:
+        for number, one in enumerate(cells):
+            assert cell_run.run_cell(one, Silent(), lambda: False).kind == "finished"
+            if number:
+                sources.place(one).write_text(json.dumps({"sourced_method:Mine": "another"}))
+        return {}
+
+    monkeypatch.setattr(whole_study, "compute", computed)
+    assert main(["study.yaml", "--workers", "1", "--trust", "."]) == 1
+    assert "1 finished cell had another content of sourced_method:Mine: " in capsys.readouterr().err
+    assert cell.path.exists() and not (folder / "page.md").exists()
 
 
 def test_an_interrupted_cell_does_not_go_on_with_another_source(folder: Path) -> None:
