@@ -39,6 +39,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "What do the parts of FedRAD do?": (
         *("fedrad-table1", "fedrad-table2", "fedrad-iterations", "fedrad-joins", "fedrad-whole"),
         *("fedrad-clients", "fedrad-constant", "fedrad-even", "fedrad-even-intervals", "fedrad-even-clients"),
+        "fedrad-even-amounts",
         *("fedrad-neunet", "fedrad-eta", "fedrad-pilot"),
     ),
     "What may a first run expect?": ("fedavg-datasets",),
