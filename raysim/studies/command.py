@@ -254,6 +254,7 @@ def keep_request(path: Path, request: Mapping[str, Any], other: str) -> None:
     import yaml
 
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         with alone(path):  # two processes may begin at once
             if not path.exists():
                 text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
