@@ -18,10 +18,9 @@ from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.monitor import status_file
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.claims import claimed
 from raysim.studies.board import Board
 from raysim.studies.cell_report import News
-from raysim.studies.cell_run import End, attempt, config_of, folder_of, keep_failure
+from raysim.studies.cell_run import End, attempt, config_of, folder_of
 from raysim.studies.cells_left import CellsLeft
 from raysim.studies.side_by_side import Place, SideBySide
 from raysim.studies.study_file import Cell
@@ -78,20 +77,13 @@ class CellsOnRay(SideBySide):
             place = self._sent.pop(reference)
             if isinstance(found, RaysimError):
                 found = self._given_up(place.cell, str(found))
-            if self._stopping and found.kind == "failed":  # it was still queued, and finds no study at work
+            elif self._stopping and found.kind == "failed":  # it was still queued, and finds no study at work
                 found = End("stopped")
             self._ended(place, found)
         for place in self._sent.values():
             if (news := _news(folder_of(place.cell), time.monotonic() - place.begun)) is not None:
                 self._board.hears(place.cell, news)
         return bool(returned)
-
-    def _given_up(self, cell: Cell, reason: str) -> End:
-        """Keep the failure of a cell that no node could do, unless another process has the cell."""
-        with claimed(cell.path) as mine:
-            if mine and not (self._stopping or cell.path.exists()):
-                keep_failure(cell, reason)
-        return End("failed", reason)
 
 
 def _news(folder: Path, seconds: float) -> News | None:

@@ -107,6 +107,15 @@ class SideBySide(ABC):
         _settle(place.cell, end, time.monotonic() - place.begun, self._left, self._failed)
         self._board.ends(place.cell, end)
 
+    def _given_up(self, cell: Cell, reason: str) -> End:
+        """Keep the failure of a cell that could not be done, unless the study stops or another process has the cell."""
+        if self._stopping:
+            return End("stopped")
+        with claimed(cell.path) as mine:
+            if mine and not cell.path.exists():
+                cell_run.keep_failure(cell, reason)
+        return End("failed", reason)
+
     @abstractmethod
     def _places(self) -> Sequence[Place]:
         """The cells under way."""
@@ -239,10 +248,7 @@ class InProcesses(SideBySide):
             self._board.says(f"{cell.name}: its process {_words(code)}; it goes on from its last checkpoint")
             return End("died")
         reason = f"its process {_words(code)}, and again without a further round"
-        with claimed(cell.path) as mine:
-            if mine:  # else another process has taken it over
-                cell_run.keep_failure(cell, reason)
-        return End("failed", reason)
+        return self._given_up(cell, reason)
 
 
 def _settle(cell: Cell, end: End, seconds: float, left: CellsLeft, failed: dict[str, str]) -> None:
