@@ -83,7 +83,7 @@ class Interruption(Silent):
         raise KeyboardInterrupt
 
     def _lost(self, lost: sys.UnraisableHookArgs) -> None:
-        """Say nothing of a KeyboardInterrupt that came in a callback, as imports have, and ends nothing there."""
+        """Say nothing of a KeyboardInterrupt that was raised in a callback, as imports have, where it ends nothing."""
         if lost.exc_type is not KeyboardInterrupt:
             self._tell_lost(lost)
 

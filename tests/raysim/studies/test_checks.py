@@ -17,7 +17,7 @@ from tests.raysim.small_study import HERE, TEXT, fake_run, keep, study_of
 
 
 def test_two_cells_of_one_name_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is said of one, its failure say, would be said of both."""
+    """Else the failure of one, say, would be told of both."""
     text = small.read_text(encoding="utf-8")
     text = text[: text.index("columns:")] + (
         "columns: {A: {}, A / B: {}}\nseeds: [0]\nmeasures: {accuracy: last}\n"

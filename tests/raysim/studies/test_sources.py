@@ -105,7 +105,7 @@ def test_a_cell_of_another_source_is_not_mixed_with_new_ones(folder: Path, capsy
 def test_cells_of_another_source_that_came_meanwhile_are_noticed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a second process that began after an edit, when no cell was finished."""
+    """A second process may have begun after an edit, when no cell was finished."""
     cell = written(folder, "method.name: 'sourced_method:Mine'", "[0, 1]")
 
     def computed(cells: list[Cell], *_: object) -> dict[str, str]:
