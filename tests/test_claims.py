@@ -1,8 +1,9 @@
 """Sentences of the pages with results claim no more than the rows carry, as far as that can be told mechanically.
 
-A sentence that compares rows quotes a difference as a study writes it, ``+1.17 [−0.40, +2.74]``; it is computed here
-from docs/results/ again. Where every quoted interval holds zero, or there is one seed, the sentence says that the rows
-cannot tell. A comparing sentence without a difference stands in ``NO_ROWS`` with its reason.
+A sentence that compares rows quotes a difference as a study writes it, ``+1.17 [−0.40, +2.74]``, into the page's own
+table, which tests/test_result_tables.py makes of docs/results/ again. Where every quoted interval holds zero, or there
+is one seed, the sentence says that the rows cannot tell. A comparing sentence without a difference stands in
+``NO_ROWS`` with its reason.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from raysim.comparison import markdown
-from raysim.studies import tables
+from raysim.studies.tables import END
 from tests.claims import KEPT_NOT, NO_ROWS, sentences, unguarded
-from tests.test_result_tables import DOCS, STUDIES, read
+from tests.test_result_tables import DOCS, MARKER, STUDIES, read
 
 NUMBER = r"[+−]?\d+(?:\.\d+)?(?:e[+−]?\d+)?"
 QUOTED = re.compile(rf"(?:^|(?<=[\s(])){NUMBER}\s+\[{NUMBER},\s+{NUMBER}\]")
@@ -28,20 +28,19 @@ COMPARING = re.compile(
 )
 NAMES = re.compile(r"best (mean )?validation( round)?|best round|best of the run|`[^`]*`|--help")
 """Words of headings and of code, which compare nothing."""
+WRITTEN = re.compile(rf"{MARKER.pattern}(?P<tables>.*?){re.escape(END)}", re.DOTALL)
 UNTOLD = ("cannot be told", "cannot tell", "not told")
 PAGES = sorted({study.table for path in STUDIES if (study := read(path)).compare})
 
 
 @cache
 def quotable(page: Path) -> dict[str, bool]:
-    """Every difference that a study of the page makes of its rows → whether its interval excludes zero."""
+    """Every difference in a table that a study has written on the page → whether its interval excludes zero."""
     found: dict[str, bool] = {}
-    for study in (read(path) for path in STUDIES):
-        if study.table == page:
-            made = "".join(map(markdown.table, tables.page_of(study).tables[1:2]))
-            for text in QUOTED.findall(made):
-                low, high = (float(n.replace("−", "-")) for n in re.findall(NUMBER, text)[1:])
-                found[text] = low > 0 or high < 0
+    for made in WRITTEN.finditer(page.read_text(encoding="utf-8")):
+        for text in QUOTED.findall("\n".join(line for line in made["tables"].splitlines() if line.startswith("|"))):
+            low, high = (float(n.replace("−", "-")) for n in re.findall(NUMBER, text)[1:])
+            found[text] = low > 0 or high < 0
     return found
 
 

@@ -16,7 +16,7 @@ from raysim.schedule import planned_intervals
 from raysim.studies import study_file
 from raysim.studies.checks import check_cell
 from raysim.studies.study_file import Cell
-from raysim.studies.tables import finished, place_of_table, tables
+from raysim.studies.tables import place_of_table, tables
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "results"
@@ -48,9 +48,9 @@ def cells(path: Path) -> tuple[Cell, ...]:
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_the_table_on_the_page_is_made_of_the_rows(path: Path) -> None:
     study = read(path)
-    found, (before, after) = finished(study, study.measures), place_of_table(study)
+    before, after = place_of_table(study)
     shown = study.table.read_text(encoding="utf-8").removeprefix(before).removesuffix(after).strip()
-    if found or shown:  # a study that has not begun may leave its place empty
+    if shown or any(cell.path.exists() for cell in cells(path)):  # one that has not begun may leave its place empty
         assert shown == tables(study), f"write it again: python -m raysim.study {path} --table-only"
 
 
@@ -63,7 +63,9 @@ def test_the_study_describes_its_rows(path: Path) -> None:
         assert config.seed == cell.seed
         check_cell(cell)  # that it can be run, too
         if cell.path.exists():
-            assert pd.read_csv(cell.path)["local_epochs"].tolist() == planned_intervals(config), cell.path
+            assert pd.read_csv(cell.path, usecols=["local_epochs"])["local_epochs"].tolist() == planned_intervals(
+                config
+            ), cell.path
 
 
 def test_every_row_belongs_to_a_study() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
-
-from raysim.studies.places import cell_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from raysim.studies.study_file import Study
+    from raysim.studies.study_file import Cell, Study
 
 
 def local_rows(study: Study) -> dict[str, list[str]]:
@@ -22,14 +21,14 @@ def local_rows(study: Study) -> dict[str, list[str]]:
     return found
 
 
-def local_runs(study: Study) -> dict[tuple[str, int], pd.DataFrame]:
-    """(column, seed) → the rounds table of the column's first row whose clients train alone, as far as it is there."""
+def local_runs(study: Study, kept: Iterable[tuple[Cell, pd.DataFrame]]) -> dict[tuple[str, int], pd.DataFrame]:
+    """(column, seed) → the rounds table of the column's first row whose clients train alone, as far as it is there.
+
+    Args:
+        kept: the study's cells that are there, each with its rounds table.
+    """
     first = {(column, rows[0]) for column, rows in local_rows(study).items()}
-    return {
-        (cell.column, cell.seed): cell_table(cell.path)
-        for cell in study.cells()
-        if (cell.column, cell.row) in first and cell.path.exists()
-    }
+    return {(cell.column, cell.seed): run for cell, run in kept if (cell.column, cell.row) in first}
 
 
 def notes(study: Study) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from raysim.comparison import building, csv_files, latex, markdown
 from raysim.comparison.outcomes import HEAD, Heads, Outcomes, Values, lines_of_heads
@@ -24,11 +24,12 @@ from raysim.studies import accuracies, choosing, curves, failures, gains, pictur
 from raysim.studies.cell_run import proof_of
 from raysim.studies.pictures import Found
 from raysim.studies.places import cell_table, text_of
-from raysim.studies.study_file import Study
+from raysim.studies.study_file import Cell, Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
+KeptRuns: TypeAlias = "list[tuple[Cell, pd.DataFrame]]"
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 MADE_BY = "Made by `python -m raysim.study "
 BACKENDS = {".png": "agg", ".svg": "svg", ".pdf": "pdf"}
@@ -37,21 +38,31 @@ BACKENDS = {".png": "agg", ".svg": "svg", ".pdf": "pdf"}
 
 def finished(study: Study, measures: Iterable[Measure]) -> Found:
     """The values that are there so far."""
-    return _without_seeds(values(study, measures))
+    return {key: list(seeds.values()) for key, seeds in values(study, measures).items()}
 
 
-def values(study: Study, measures: Iterable[Measure]) -> Values:
+def kept_runs(study: Study) -> KeptRuns:
+    """The cells that are there so far, each with its rounds table."""
+    return [(cell, cell_table(cell.path)) for cell in study.cells() if cell.path.exists()]
+
+
+def values(study: Study, measures: Iterable[Measure], kept: KeptRuns | None = None) -> Values:
     """The values that are there so far, each with its seed.
+
+    Args:
+        kept: the study's cells that are there; None reads them.
 
     Raises:
         ConfigError: the study chooses, and a run has no column by which to choose it.
     """
     wanted, found = list(measures), dict[tuple[str, str, str], dict[int, float]]()
-    alone_in = gains.local_runs(study) if any(one.how == "gain" for one in (*wanted, *study.shown.values())) else {}
-    for cell in study.cells() if wanted else ():
-        if not cell.path.exists():
-            continue
-        run, local = cell_table(cell.path), alone_in.get((cell.column, cell.seed))
+    if not wanted:
+        return found
+    kept = kept_runs(study) if kept is None else kept
+    has_gains = any(measure.how == "gain" for measure in (*wanted, *study.shown.values()))
+    alone_in = gains.local_runs(study, kept) if has_gains else {}
+    for cell, run in kept:
+        local = alone_in.get((cell.column, cell.seed))
         if study.choice is not None:
             choosing.check_judged(f"{study.path}: choose: measure", study.choice.measure, cell.name, run.columns)
         for measure in wanted:
@@ -60,16 +71,11 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
     return found
 
 
-def _without_seeds(found: Values) -> Found:
-    return {key: list(seeds.values()) for key, seeds in found.items()}
-
-
-def finished_runs(study: Study) -> curves.Runs:
-    """The rounds tables that are there so far."""
+def by_place(kept: KeptRuns) -> curves.Runs:
+    """(row, column) → the rounds tables of its seeds."""
     found: dict[tuple[str, str], list[pd.DataFrame]] = {}
-    for cell in study.cells():
-        if cell.path.exists():
-            found.setdefault((cell.row, cell.column), []).append(cell_table(cell.path))
+    for cell, run in kept:
+        found.setdefault((cell.row, cell.column), []).append(run)
     return found
 
 
@@ -80,8 +86,8 @@ def tables(study: Study) -> str:
 
 def page_of(study: Study) -> Page:
     """The study's tables (of means, differences, tests, failed cells), its runs, and the command that makes them."""
-    failed = failures.failures(study)
-    found = outcomes(study, Counter((failure.cell.row, failure.cell.column) for failure in failed))
+    failed, kept = failures.failures(study), kept_runs(study)
+    found = outcomes(study, Counter((failure.cell.row, failure.cell.column) for failure in failed), kept)
     shown, notes = found, list[str]()
     if study.choice is not None:
         shown, notes = choosing.chosen(found, study.choice, study.seeds)
@@ -93,7 +99,7 @@ def page_of(study: Study) -> Page:
     return Page(
         study.title,
         tuple(made),
-        tuple(filter(None, [*about_accuracies(study, found), about_epsilon(study), about_costs(study)])),
+        tuple(filter(None, [*about_accuracies(study, found, kept), about_epsilon(study, kept), about_costs(study)])),
         tuple(building.runs(found)),
         (_made_by(study), *lines_of_heads(found)),
     )
@@ -105,14 +111,15 @@ def _made_by(study: Study) -> str:
     return f"{MADE_BY}{file}` in the folder of this page."
 
 
-def outcomes(study: Study, failed: Mapping[tuple[str, str], int]) -> Outcomes:
+def outcomes(study: Study, failed: Mapping[tuple[str, str], int], kept: KeptRuns | None = None) -> Outcomes:
     """The measured values of all cells that are there, and what the study asks to be made of them.
 
     Args:
         failed: (row, column) → its number of cells that failed.
+        kept: the study's cells that are there; None reads them.
     """
     chooses = [study.choice.measure] if study.choice else []
-    found = values(study, dict.fromkeys((*study.measures, *study.compared, *chooses)))
+    found = values(study, dict.fromkeys((*study.measures, *study.compared, *chooses)), kept)
     return Outcomes(
         study.title,
         tuple(study.rows),
@@ -151,22 +158,21 @@ def about_costs(study: Study) -> str:
     return building.ABOUT_COSTS
 
 
-def about_accuracies(study: Study, found: Outcomes) -> list[str]:
+def about_accuracies(study: Study, found: Outcomes, kept: KeptRuns) -> list[str]:
     """The sentences over a table that say where accuracies of two kinds of test sets are in one column."""
     if not any(measure.column == "accuracy" for measure in study.measures):
         return []
-    return accuracies.notes(study, _of_table(study, finished_runs(study), found))
+    return accuracies.notes(study, _of_table(study, by_place(kept), found))
 
 
-def about_epsilon(study: Study) -> str:
+def about_epsilon(study: Study, kept: KeptRuns) -> str:
     """The line over a table with ε that says what each is about; empty without such a measure."""
     if not any(measure.column == "epsilon" for measure in study.measures):
         return ""
     rows: dict[str, dict[str, None]] = {}
-    for key, runs in finished_runs(study).items():
-        for run in runs:
-            if NEIGHBORS in run:
-                rows.setdefault(str(run[NEIGHBORS].iloc[-1]), {})[key[0]] = None
+    for cell, run in kept:
+        if NEIGHBORS in run:
+            rows.setdefault(str(run[NEIGHBORS].iloc[-1]), {})[cell.row] = None
     parts = [f"{words} ({', '.join(own)})" if len(rows) > 1 else words for words, own in rows.items()]
     return f"ε: {'; '.join(parts)}." if parts else ""
 
@@ -277,12 +283,12 @@ def drawn(study: Study, wanted: curves.Curves) -> curves.Runs:
     Raises:
         ConfigError: a run has no column of the costs against which it is to be drawn.
     """
-    runs = dict[tuple[str, str], list["pd.DataFrame"]]()
-    for (row, column), own in finished_runs(study).items():
+    kept, runs = kept_runs(study), dict[tuple[str, str], list["pd.DataFrame"]]()
+    for (row, column), own in by_place(kept).items():
         name = study.shown.get((row, wanted.measure.name), wanted.measure).column
         if all(name in run for run in own):
             runs[row, column] = [run.assign(**{wanted.measure.column: run[name]}) for run in own]
-    chosen = runs if study.choice is None else _of_table(study, runs, outcomes(study, {}))
+    chosen = runs if study.choice is None else _of_table(study, runs, outcomes(study, {}, kept))
     found = {place: own for place, own in chosen.items() if not wanted.rows or place[0] in wanted.rows}
     for (row, column), own in found.items():
         for there in map(curves.costs, own):

@@ -103,7 +103,7 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path
             keep(cell, accuracy=[0.2, float("nan"), 0.5 + cell.seed / 10], virtual_seconds=seconds)
         if cell.row == "FedAvg" and cell.column == "MLP" and cell.seed == 1:  # a round more, which the other lacks
             keep(cell, accuracy=[0.2, float("nan"), 0.6, 0.9], virtual_seconds=[*seconds, 90.0])
-    runs = tables.finished_runs(read)
+    runs = tables.by_place(tables.kept_runs(read))
     assert read.curves is not None
     means = curves.points(runs["FedAvg", "MLP"], read.curves)
     assert [*means.index] == [1, 3] and means.drop(columns="half").to_numpy().tolist() == [
@@ -178,7 +178,7 @@ def test_curves_against_what_clients_sent(tmp_path: Path) -> None:
     cell = next(read.cells())
     keep(cell, accuracy=[0.2, 0.4], bytes_up=[10, 20], bytes_down=[1000, 1000])
     assert read.curves is not None
-    found = curves.points(tables.finished_runs(read)["FedAvg", "MLP"], read.curves)
+    found = curves.points(tables.by_place(tables.kept_runs(read))["FedAvg", "MLP"], read.curves)
     assert found.drop(columns="half").to_numpy().tolist() == [[10.0, 0.2], [30.0, 0.4]]
 
 
