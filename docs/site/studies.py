@@ -37,7 +37,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         *("subgraphs-datasets", "subgraphs-datasets-fedpub"),
     ),
     "What do the parts of FedRAD do?": (
-        *("fedrad-table1", "fedrad-table2", "fedrad-iterations", "fedrad-joins", "fedrad-whole"),
+        *("fedrad-table1", "fedrad-table2", "fedrad-iterations", "fedrad-table2-iterations"),
+        *("fedrad-joins", "fedrad-whole"),
         *("fedrad-clients", "fedrad-constant", "fedrad-even", "fedrad-even-intervals", "fedrad-even-clients"),
         "fedrad-even-amounts",
         *("fedrad-neunet", "fedrad-eta", "fedrad-pilot"),
