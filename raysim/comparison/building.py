@@ -114,7 +114,8 @@ def _in_no_pair(outcomes: Outcomes) -> list[str]:
             continue
         for name, values in ((row, first), (pairing.against, second)):
             there = {seed for one, where, seed in runs if (one, where) == (name, column)}
-            if lost := len(there - values.keys()) + outcomes.failed.get((name, column), 0):
+            failed = 0 if outcomes.chosen else outcomes.failed.get((name, column), 0)
+            if lost := len(there - values.keys()) + failed:
                 found[", ".join(filter(None, (name, column, outcomes.heading(pairing.measure))))] = lost
     return [f"{place} ({lost})" for place, lost in found.items()]
 

@@ -30,20 +30,21 @@ BESIDE = ("differences", "tests", "claims", "failed", "runs")
 def write(path: Path, content: Page) -> list[Path]:
     """Write the files, ``NAME.csv`` for the main table and ``NAME-runs.csv`` and the like beside it.
 
-    Those of an earlier page under the same name that this one does not have go; a file that is no such table stays.
+    Those of an earlier page under the same name that this one does not have go, the main one too; a file that is no
+    such table stays.
     """
     found = files(content)
     places = {name: path.with_name(f"{path.stem}-{name}{path.suffix}") if name else path for name in ("", *BESIDE)}
     for name, own in found.items():
         write_atomically(places[name], own.encode())
-    for name in BESIDE:
+    for name in places:
         if name not in found and _is_table(places[name]):
             places[name].unlink()
     return [places[name] for name in found]
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a file begins as the tables beside a main one do."""
+    """Whether a file begins as the tables of a page do."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -55,6 +55,8 @@ class Outcomes:
     heads: Heads = field(default_factory=dict)
     resampled: float = 0.0
     """Test samples per training sample, where every seed draws both anew from one pool; 0: seeds share no drawing."""
+    chosen: bool = False
+    """Whether each row is the one with every seed that was chosen among several, whose failures count as its own."""
 
     def runs(self) -> set[tuple[str, str, int]]:
         """Row, column and seed of every finished run."""
@@ -75,10 +77,14 @@ class Outcomes:
         return replace(own, symbol="points") if measure.unit == "percent" else own
 
     def compared(self) -> Iterator[tuple[str, str, Pairing, Mapping[int, float], Mapping[int, float]]]:
-        """Row, column, pairing, and both rows' values by seed, of every difference that is asked for."""
+        """Row, column, pairing, and both rows' values by seed, of every difference that is asked for, each once."""
+        seen = set[tuple[str, str, str, str]]()
         for pairing in self.pairings:
             for row, column in itertools.product(pairing.rows, pairing.columns or self.columns):
                 name = pairing.measure.name
+                if (place := (row, column, pairing.against, name)) in seen:
+                    continue
+                seen.add(place)
                 first, second = (self.values.get((one, column, name), {}) for one in (row, pairing.against))
                 yield row, column, pairing, first, second
 

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raysim.errors import ConfigError, PlacementError, RaysimError, reason_of
+from raysim.errors import ConfigError, DiskFullError, PlacementError, RaysimError, reason_of
 from raysim.leaving import staying
 from raysim.workloads.errors import WorkloadError
 
@@ -22,6 +22,8 @@ class Outcome:
     """Whether ``--resume`` is the next step."""
     refused: bool = False
     """Whether it failed because it cannot be done as asked: data, classes or resources, found before any round."""
+    disk_full: bool = False
+    """Whether it failed because no room was left on a disk: what was there before is whole, and it may go on."""
 
 
 def guarded(drive: Callable[[], str]) -> Outcome:
@@ -31,6 +33,7 @@ def guarded(drive: Callable[[], str]) -> Outcome:
             return Outcome(drive())
     except RaysimError as error:
         refused = isinstance(error, (ConfigError, PlacementError, WorkloadError))
-        return Outcome("failed", str(error), error.traceback, error.resumable, refused)
+        full = isinstance(error, DiskFullError)
+        return Outcome("failed", str(error), error.traceback, error.resumable, refused, full)
     except Exception as error:
         return Outcome("failed", reason_of(error), traceback.format_exc())

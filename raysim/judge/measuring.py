@@ -18,7 +18,12 @@ def measure_of(name: str, pairs: Pairs) -> Measure:
         ConfigError: there is none, or no value of it is better than another.
     """
     found = find(name or ("accuracy" if not pairs or "accuracy" in pairs[0][0].rounds else "loss"))
-    if not found.best or found.how == "gain":
+    if found.how == "gain":
+        raise ConfigError(
+            f"--measure {name}: it is over a third group of runs, of method local, and two are judged. Allowed: "
+            f"{JUDGING} and the like."
+        )
+    if not found.best:
         raise ConfigError(f"--measure {name}: no value of it is better than another. Allowed: {JUDGING} and the like.")
     return found
 

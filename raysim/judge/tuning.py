@@ -18,7 +18,7 @@ from raysim.judge.runs import Side
 from raysim.results.measures import Measure, find
 from raysim.search.command import FILE as SEARCH
 from raysim.search.trials import Trial, best_of
-from raysim.studies import choosing
+from raysim.studies import choosing, failures
 from raysim.studies.command import FILE as STUDY
 from raysim.studies.places import cell_table
 from raysim.studies.study_file import Study
@@ -232,6 +232,12 @@ def _study(study: Study, told_by: Mapping[str, object]) -> Tuning:
         raise ConfigError(f"{study.path}: it chooses nothing. Name a study with --choose, or a search.")
     configs = {cell.row: settings_of(cell.config()) for cell in study.cells()}
     own = {row for row, found in configs.items() if all(found.get(path) == value for path, value in told_by.items())}
+    asked = [cell for cell in study.cells() if cell.row in own]
+    if left := [cell for cell in asked if not cell.path.exists() and not failures.place(cell).exists()]:
+        raise ConfigError(
+            f"{study.path}: {counted(len(left), 'cell')} of what was to be tried {'is' if len(left) == 1 else 'are'} "
+            f"not there ({left[0].name} first), so that less was tried than the file says. Run the study to its end."
+        )
     picks = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
     rows = [row for row in picks.values() if row in own]
     if len(set(rows)) > 1 or not own:

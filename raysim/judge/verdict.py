@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from raysim.comparison import paired_tests
+from raysim.comparison.claims import LEAST_SEEDS
 from raysim.comparison.differences import NOT_FINITE, Difference, mean_difference, pairs
 from raysim.judge.refusals import Refusal, listed
 from raysim.results.measures import Measure
@@ -74,8 +75,8 @@ class Verdict:
 
     @property
     def better(self) -> str:
-        """``A``, ``B``, or empty where the interval holds 0 or there is none."""
-        return "" if not self.gain.told else "A" if self.gain.mean > 0 else "B"
+        """``A``, ``B``, or empty where the interval holds 0, there is none, or fewer than three seeds have one."""
+        return "" if not self.gain.told or self.gain.seeds < LEAST_SEEDS else "A" if self.gain.mean > 0 else "B"
 
     def plain(self) -> dict[str, Any]:
         """The verdict as JSON has it; shares of one, bytes, seconds."""
@@ -116,8 +117,8 @@ class Verdict:
         if math.isnan(gain.mean):
             return f"cannot tell {names[0]} from {names[1]}: the difference in {self._title} {NOT_FINITE}, {seeds}"
         told = f"cannot tell {names[0]} from {names[1]}: {self._said(gain)} in favor of A, {seeds}"
-        if gain.low is None:
-            return f"{told}, which has no interval; two seeds are the least, and five or more the rule"
+        if gain.seeds < LEAST_SEEDS:
+            return f"{told}, too few to tell: {LEAST_SEEDS} are the least, and five or more the rule"
         needed = paired_tests.result_of(self.gains).needed
         if needed is None:
             return f"{told}; no number of seeds shows a difference of 0"

@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.config_file import OBSERVER
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, DiskFullError
 from raysim.results.measures import Measure
 from raysim.search.halving import ROUNDS, Bracket
 from raysim.search.space import Axis
@@ -100,14 +100,14 @@ def cells_of(search: Search, number: int, values: Mapping[str, Any], rung: int |
 
 def carry_out(
     search: Search,
-    compute: Callable[[Sequence[Cell]], object],
+    compute: Callable[[Sequence[Cell]], Mapping[str, str]],
     asked: Callable[[], bool],
     batch_ended: Callable[[Sequence[Trial]], None],
 ) -> list[Trial]:
     """The trials, in their order; fewer if the user wants to stop.
 
     Args:
-        compute: makes cells that are not there.
+        compute: makes cells that are not there; name → reason of each that failed.
         asked: whether to stop.
         batch_ended: is called with all trials so far after every batch.
     """
@@ -129,7 +129,7 @@ def carry_out(
 def _climbed(
     search: Search,
     batch: Sequence[tuple[int, Mapping[str, Any]]],
-    compute: Callable[[Sequence[Cell]], object],
+    compute: Callable[[Sequence[Cell]], Mapping[str, str]],
     asked: Callable[[], bool],
 ) -> list[Trial] | None:
     """The trials of a batch at their ends; None if the user wants to stop before.
@@ -159,7 +159,9 @@ def _climbed(
     return [*found.values()]
 
 
-def _made(cells: Sequence[Cell], compute: Callable[[Sequence[Cell]], object], asked: Callable[[], bool]) -> bool:
+def _made(
+    cells: Sequence[Cell], compute: Callable[[Sequence[Cell]], Mapping[str, str]], asked: Callable[[], bool]
+) -> bool:
     """Whether all cells are there, or failed, after those that were missing have been computed."""
     for cell in cells:
         check_cell(cell)
@@ -172,7 +174,9 @@ def _made(cells: Sequence[Cell], compute: Callable[[Sequence[Cell]], object], as
             cell.path.parent.mkdir(parents=True, exist_ok=True)
             failures.keep(cell, cell.path.with_suffix(""), str(error))
     if possible := [cell for cell in missing if not _settled(cell)]:
-        compute(possible)
+        failed = compute(possible)
+        if (lost := [cell for cell in possible if cell.name in failed and not _settled(cell)]) and not asked():
+            raise DiskFullError(f"{lost[0].name}: {failed[lost[0].name]}")
     return not asked() and all(map(_settled, missing))
 
 

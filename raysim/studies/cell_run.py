@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from raysim.client_side.device import cap_memory
 from raysim.config.run_config import RunConfig, to_yaml
 from raysim.errors import DiskFullError, RaysimError, ResultsError, reason_of
 from raysim.leaving import staying
@@ -84,14 +85,16 @@ def attempt(cell: Cell, failed_at: int, observer: Observer, stopping: Callable[[
 def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> End:
     """Run a cell, or go on with it, and keep its rounds table without timings; the file appears only when it is whole.
 
-    A run that ends with an error leaves the row of its failure instead, which a later success takes away; one that was
-    to stop by then counts as stopped, and shows at the next attempt whether the error was its own.
+    A run that ends with an error leaves the row of its failure instead, which a later success takes away, but for one
+    that found no room on the disk; one that was to stop by then counts as stopped, and shows at the next attempt
+    whether the error was its own.
     """
     again, full = "", False
     try:
         with staying():
             outcome, again = _run(cell, observer, stopping)
-        status, reason = outcome.status, "\n".join(filter(None, (outcome.message, outcome.traceback)))
+        status, full = outcome.status, outcome.disk_full
+        reason = "\n".join(filter(None, (outcome.message, outcome.traceback)))
     except RaysimError as error:
         status, reason, full = "failed", str(error), isinstance(error, DiskFullError)
     except Exception as error:
@@ -99,8 +102,8 @@ def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> En
     if status == "stopped" or (status == "failed" and stopping()):  # a library may make an error of a signal
         return End("stopped")
     if status == "failed":
-        keep_failure(cell, reason)
-        if not full:  # else it goes on where it was once there is room
+        if not full:  # else it goes on where it was once there is room: the disk's failure is not the method's
+            keep_failure(cell, reason)
             shutil.rmtree(folder_of(cell), ignore_errors=True)
         return End("failed", reason)
     _keep_row(cell)
@@ -120,6 +123,8 @@ def _run(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> tuple[
     from raysim.running.simulation import execute
 
     config, folder, again = config_of(cell), folder_of(cell), ""
+    if not runs_on_ray(cell):  # cells side by side may share a GPU
+        cap_memory(config.engine)
     if is_run(folder):
         try:
             prepare(config, resume=folder)

@@ -11,6 +11,7 @@ from raysim.config.run_config import build, settings, to_dict
 from raysim.errors import ConfigError, RaysimError
 from raysim.results.measures import Measure
 from raysim.studies import failures
+from raysim.studies.choosing import check_judged
 from raysim.studies.curves import AGAINST, without_costs
 from raysim.studies.study_file import Cell, Study
 
@@ -51,14 +52,19 @@ def _adds_a_column(path: str, value: object) -> bool:
     return path == "evaluation.auc" and value == "auto"
 
 
-def check_data(cells: Sequence[Cell]) -> None:
+def check_data(cells: Sequence[Cell], chooses: Measure | None = None) -> None:
     """Look once at each data set: what is missing is told before the first cell, and not by each of them.
 
     Cells whose workloads differ in options that follow the seed alone count as one, folds say.
 
+    Args:
+        chooses: the measure by which a row is chosen among several.
+
     Raises:
-        ConfigError: data of a cell is missing, or cannot be split over the clients as asked.
+        ConfigError: data of a cell is missing, cannot be split over the clients as asked, or gives no value by which
+            to choose.
     """
+    from raysim.engine.round_columns import expected, possible
     from raysim.running import preflight
 
     seen = set[str]()
@@ -70,9 +76,11 @@ def check_data(cells: Sequence[Cell]) -> None:
             continue
         seen.add(key)
         try:
-            preflight.check_data(config)
+            sketch = preflight.check_data(config)
         except RaysimError as error:
             raise ConfigError(f"{cell.name}: {error}") from error
+        if chooses is not None and sketch is not None and possible(config) is not None:
+            check_judged("choose: measure", chooses, cell.name, expected(config, sketch))
 
 
 def check_measures(study: Study) -> None:

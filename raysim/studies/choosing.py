@@ -125,7 +125,7 @@ def chosen(outcomes: Outcomes, choice: Choice, seeds: Mapping[str, Sequence[int]
     texts = [f"{group}: {_words(own)}" for group, own in words.items()]
     about = f"Chosen by the mean of {choice.measure.name} over the seeds, on validation data"
     sentence = [f"{about}: {'; '.join(texts)}."] if texts else []
-    return replace(outcomes, rows=tuple(choice.rows), values=values, failed=lost), sentence
+    return replace(outcomes, rows=tuple(choice.rows), values=values, failed=lost, chosen=True), sentence
 
 
 def _words(own: Mapping[str, Sequence[str]]) -> str:
@@ -135,23 +135,21 @@ def _words(own: Mapping[str, Sequence[str]]) -> str:
     return ", ".join(f"{text or 'the only one'} ({', '.join(columns)})" for text, columns in own.items())
 
 
-def budget(rounds: Mapping[str, Sequence[int]], seeds: int, columns: int) -> str:
+def budget(rounds: Mapping[str, Sequence[Sequence[int]]], columns: int) -> str:
     """The sentence on what every row of the table was given: settings × seeds × rounds.
 
     Args:
-        rounds: row of the table → planned rounds of each of its settings.
-        seeds: of every setting, over all columns.
+        rounds: row of the table → of each of its settings the planned rounds of every run, over columns and seeds.
     """
-    texts = {row: _spent(own, seeds, columns) for row, own in rounds.items()}
-    if len({sum(own) for own in rounds.values()}) == 1 and len(set(texts.values())) == 1:
+    texts = {row: _spent(own, columns) for row, own in rounds.items()}
+    if len({sum(map(sum, own)) for own in rounds.values()}) == 1 and len(set(texts.values())) == 1:
         return f"Budget of each row: {next(iter(texts.values()))}."
     listed = "; ".join(f"{row}: {text}" for row, text in texts.items())
     return f"The rows had different budgets, so that more was tried for some than for others: {listed}."
 
 
-def _spent(rounds: Sequence[int], seeds: int, columns: int) -> str:
-    total = f"{sum(rounds) * seeds:,} rounds"
-    runs = "seed" if columns == 1 else "run"
-    if len(set(rounds)) > 1:
-        return f"{counted(len(rounds), 'setting')} × {counted(seeds, runs)}, {total}"
-    return f"{counted(len(rounds), 'setting')} × {counted(seeds, runs)} × {counted(rounds[0], 'round')} = {total}"
+def _spent(settings: Sequence[Sequence[int]], columns: int) -> str:
+    runs = list(itertools.chain(*settings))
+    total, each = f"{sum(runs):,} rounds", counted(len(settings[0]), "seed" if columns == 1 else "run")
+    text = f"{counted(len(settings), 'setting')} × {each}"
+    return f"{text}, {total}" if len({*runs}) > 1 else f"{text} × {counted(runs[0], 'round')} = {total}"

@@ -142,7 +142,12 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         given = [f"--{name}" for name in OF_GRIDS if getattr(known, name)]
         placed = placement([*given, *rest], str(path))
     elif not known.grid:
-        raise ConfigError(f"give a study file, or a grid:\nusage: {USAGE}")
+        file = next((one for one in rest if one.endswith((".yaml", ".yml"))), None)
+        raise ConfigError(
+            f"{file}: a study file comes first, its options after it."
+            if file
+            else f"give a study file, or a grid:\nusage: {USAGE}"
+        )
     elif known.output is None:
         raise ConfigError("--output FOLDER is missing: the folder that keeps the grid's study file, cells and table.")
     else:

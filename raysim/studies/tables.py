@@ -146,9 +146,11 @@ def heads(study: Study) -> Heads:
 
 def _budget(study: Study) -> str:
     """The sentence on how much was tried for each row, where the best of several is chosen."""
-    planned = {cell.row: len(planned_intervals(cell.config())) for cell in study.cells()}
+    planned: dict[str, list[int]] = {}
+    for cell in study.cells():
+        planned.setdefault(cell.row, []).append(len(planned_intervals(cell.config())))
     rows = {group: [planned[row] for row in own] for group, own in (study.choice.rows if study.choice else {}).items()}
-    return choosing.budget(rows, sum(len(study.seeds[column]) for column in study.columns), len(study.columns))
+    return choosing.budget(rows, len(study.columns))
 
 
 def about_costs(study: Study) -> str:

@@ -62,8 +62,10 @@ def carry_out(request: Command) -> Answer:
                 with suppress(RaysimError, OSError):
                     write_table(study)
                 raise
-            if run:
-                sources.check(study.cells())  # another process may have added cells of another version meanwhile
+            if run:  # another process may have added cells of other settings, or of another version, meanwhile
+                for cell in study.cells():
+                    check_cell(cell)
+                sources.check(study.cells())
             write_table(study)
     except (RaysimError, OSError) as error:
         return Answer(error=str(error), code=REFUSED if isinstance(error, PlacementError) else FAILED)
@@ -114,7 +116,7 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
         if request.placed.get("engine.gpus_per_client") and request.cells_on == "processes":
             device_of(run[0].config().engine)  # else every cell fails
         if request.cells_on == "processes" or run[0].config().engine.address == "local":
-            check_data(run)
+            check_data(run, study.choice.measure if study.choice else None)
         load_ahead(run, request.workers, request.cells_on)
         load_packages(study)
     return study, run

@@ -22,6 +22,7 @@ def test_every_table_and_the_runs_have_a_file(tmp_path: Path) -> None:
         "two.csv"
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["two.csv"]  # and no table of the page before
+    assert csv_files.write(tmp_path / "two.csv", Page(found.title, ())) == [] == [*tmp_path.iterdir()]
     (tmp_path / "two-tests.csv").write_text("a user's own\n")
     csv_files.write(tmp_path / "two.csv", Page(found.title, content.tables[:1]))
     assert (tmp_path / "two-tests.csv").exists()

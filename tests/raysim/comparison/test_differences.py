@@ -41,6 +41,16 @@ def test_only_seeds_that_both_rows_have_are_paired() -> None:
     assert paired({0: 1.0}, {1: 1.0}) is None
 
 
+def test_a_difference_that_is_asked_for_twice_is_there_once(tmp_path: Path) -> None:
+    """Else it would count twice among those for which p-values are corrected."""
+    study = study_of(tmp_path, COMPARE.replace("}]", "}, {rows: [Strong prox], against: FedAvg, measure: accuracy}]"))
+    assert len(study.compare) == 2
+    assert [place[:2] for place in tables.outcomes(study, {}).compared()] == [
+        ("Strong prox", "MLP"),
+        ("Strong prox", "Logistic"),
+    ]
+
+
 def test_one_seed_cannot_tell() -> None:
     found = paired({3: 0.5}, {3: 0.25})
     assert found == Difference(0.25, None, None, 1) and not found.told

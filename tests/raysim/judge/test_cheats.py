@@ -288,3 +288,6 @@ def test_a_study_that_chooses_is_the_search_of_both_sides(
     other = study("other", {"fedavg": 0.1, "fedprox": 0.1})
     told = judged(capsys, *words, "--search-a", other, "--search-b", other)
     assert kinds(told) == ["value that was not chosen"]
+    next(honest.rglob("fedprox*0.2*.csv")).unlink()
+    assert main([str(word) for word in (*words, "--search-a", honest, "--search-b", honest)]) == 2
+    assert "1 cell of what was to be tried is not there (fedprox, learning_rate 0.2" in capsys.readouterr().err

@@ -137,7 +137,12 @@ def test_runs_without_an_accuracy_are_judged_by_their_loss() -> None:
     assert measuring.measure_of("", pair(Described(), Described())).name == "loss"
 
 
-@pytest.mark.parametrize("name", ["participants", "epochs_total", "local_gain"])
+@pytest.mark.parametrize("name", ["participants", "epochs_total"])
 def test_a_measure_of_which_no_value_is_better_judges_nothing(name: str) -> None:
     with pytest.raises(ConfigError, match=f"--measure {name}: no value of it is better than another"):
         measuring.measure_of(name, pair(Described(), Described()))
+
+
+def test_a_gain_over_local_training_judges_no_two_groups() -> None:
+    with pytest.raises(ConfigError, match="--measure local_gain: it is over a third group of runs, of method local"):
+        measuring.measure_of("local_gain", pair(Described(), Described()))

@@ -59,12 +59,13 @@ def test_searches_may_differ_in_what_is_compared() -> None:
     assert kinds(plain, searched({"method.name": "scaffold"})) == ["search settings"]
 
 
-def made(cells: Sequence[Cell]) -> None:
+def made(cells: Sequence[Cell]) -> dict[str, str]:
     """Cells with their settings; of those with the searched number of rounds two are best."""
     for cell in cells:
         rounds = cell.config().schedule.rounds
         keep(cell, validation_accuracy=[1 / (1 + abs(rounds - 2))] * rounds) if cell.folder is None else make(cell)
         cell.path.with_suffix(".yaml").write_text(yaml.safe_dump(to_dict(cell.config())), encoding="utf-8")
+    return {}
 
 
 def found_in(folder: Path, search: Search) -> Tuning:

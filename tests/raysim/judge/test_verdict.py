@@ -39,10 +39,17 @@ def test_a_smaller_loss_is_better() -> None:
 
 def test_one_seed_and_no_difference_tell_nothing() -> None:
     one = verdict([0.9], [0.1])
-    assert one.better == "" and "80.00 points of accuracy in favor of A, 1 paired seed, which has no" in one.text()
-    none = verdict([0.5, 0.5], [0.5, 0.5])
+    assert one.better == "" and "80.00 points of accuracy in favor of A, 1 paired seed, too few" in one.text()
+    none = verdict([0.5, 0.5, 0.5], [0.5, 0.5, 0.5])
     assert none.plain()["verdict"] == "cannot tell" and none.plain()["tests"]["seeds needed"] is None
     assert "no number of seeds shows a difference of 0" in none.text()
+
+
+def test_two_seeds_tell_nothing() -> None:
+    """Two differences that are alike by chance have an interval as narrow as any."""
+    two = verdict([0.9, 0.9], [0.8, 0.8])
+    assert two.better == "" and two.plain()["verdict"] == "cannot tell"
+    assert "2 paired seeds, too few to tell: 3 are the least, and five or more the rule." in two.text()
 
 
 def test_the_seeds_that_would_be_needed_are_said() -> None:

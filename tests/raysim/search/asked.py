@@ -51,25 +51,26 @@ def make(cell: Cell) -> None:
     )
 
 
-def in_order(key: Callable[[Cell], object]) -> Callable[[Sequence[Cell]], None]:
+def in_order(key: Callable[[Cell], object]) -> Callable[[Sequence[Cell]], dict[str, str]]:
     """Makes all cells, those with the smallest ``key`` first."""
 
-    def compute(cells: Sequence[Cell]) -> None:
+    def compute(cells: Sequence[Cell]) -> dict[str, str]:
         for cell in sorted(cells, key=key):  # type: ignore[arg-type]
             make(cell)
+        return {}
 
     return compute
 
 
-def by_workers(count: int) -> Callable[[Sequence[Cell]], None]:
+def by_workers(count: int) -> Callable[[Sequence[Cell]], dict[str, str]]:
     """Makes all cells in the order in which this number of workers, each as slow as it may be, ends them."""
 
-    def compute(cells: Sequence[Cell]) -> None:
+    def compute(cells: Sequence[Cell]) -> dict[str, str]:
         free, ends = [0.0] * count, dict[str, float]()
         for number, cell in enumerate(cells):
             place = free.index(min(free))
             free[place] += 1 + number * 7 % 5
             ends[cell.name] = free[place]
-        in_order(lambda cell: ends[cell.name])(cells)
+        return in_order(lambda cell: ends[cell.name])(cells)
 
     return compute

@@ -110,10 +110,11 @@ class Rounds(Silent):
     def stops(self) -> bool:
         return self.finished >= self.most
 
-    def compute(self, cells: Sequence[Cell]) -> None:
+    def compute(self, cells: Sequence[Cell]) -> dict[str, str]:
         for cell in cells:
             if not self.stops():
                 cell_run.run_cell(cell, self, self.stops)
+        return {}
 
 
 def searched(folder: Path, rounds: Rounds) -> tuple[list[Trial], str]:

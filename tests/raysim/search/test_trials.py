@@ -10,7 +10,7 @@ from typing import Any
 import optuna
 import pytest
 
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, DiskFullError
 from raysim.search.halving import Bracket
 from raysim.search.space import Axis
 from raysim.search.trials import Search, Trial, best_of, carry_out
@@ -48,12 +48,13 @@ def test_one_two_and_eight_workers_make_the_same_trials(tmp_path: Path, bracket:
 def test_the_better_half_of_a_bracket_goes_on_and_folders_go_with_it(tmp_path: Path) -> None:
     asked: list[list[str]] = []
 
-    def compute(cells: Sequence[Cell]) -> None:
+    def compute(cells: Sequence[Cell]) -> dict[str, str]:
         asked.append([cell.name for cell in cells])
-        in_order(lambda cell: cell.name)(cells)
+        failed = in_order(lambda cell: cell.name)(cells)
         assert {path.name for path in (tmp_path / "results").glob(".*.run")} == {
             cell.folder.name for cell in cells if cell.folder
         }
+        return failed
 
     search = search_in(tmp_path, trials=8, bracket=HALVING)
     made = carry_out(search, compute, lambda: False, lambda trials: None)
@@ -105,13 +106,14 @@ def test_a_kill_changes_nothing(tmp_path: Path, bracket: Bracket | None) -> None
     whole = _carried_out(search_in(tmp_path / "a", trials=12, bracket=bracket))
     made: list[Cell] = []
 
-    def until_killed(cells: Sequence[Cell]) -> None:
+    def until_killed(cells: Sequence[Cell]) -> dict[str, str]:
         for cell in reversed(cells):
             if len(made) % 5 == 4:
                 made.append(cell)
                 raise KeyboardInterrupt
             make(cell)
             made.append(cell)
+        return {}
 
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
@@ -124,9 +126,9 @@ def test_more_trials_go_on_from_those_that_are_there(tmp_path: Path) -> None:
     first = _carried_out(search_in(tmp_path, trials=6))
     asked: list[Cell] = []
 
-    def compute(cells: Sequence[Cell]) -> None:
+    def compute(cells: Sequence[Cell]) -> dict[str, str]:
         asked.extend(cells)
-        in_order(lambda cell: cell.name)(cells)
+        return in_order(lambda cell: cell.name)(cells)
 
     assert _carried_out(search_in(tmp_path, trials=10), compute)[:6] == first
     assert len(asked) == 8
@@ -160,3 +162,10 @@ def test_trials_without_the_column_of_the_measure_are_one_sentence(tmp_path: Pat
     message = r"--measure validation_loss: the run trial . / seed 0 has no column validation_loss\. .*: validation_acc"
     with pytest.raises(ConfigError, match=message):
         _carried_out(search_in(tmp_path, "validation_loss"))
+
+
+def test_a_trial_without_room_on_the_disk_is_no_failed_trial(tmp_path: Path) -> None:
+    search, full = search_in(tmp_path, trials=4), "Cannot write: No space left on device."
+    with pytest.raises(DiskFullError, match="seed 0: Cannot write: No space left"):
+        carry_out(search, lambda cells: {cell.name: full for cell in cells}, lambda: False, lambda trials: None)
+    assert len(carry_out(search, in_order(lambda cell: cell.name), lambda: False, lambda trials: None)) == 4

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 from raysim.engine.observer import Silent
 from raysim.errors import DiskFullError
+from raysim.storage import checkpoint
 from raysim.studies import cell_run, failures, study_file
 from raysim.studies.cell_run import End
 from tests.raysim.studies.test_side_by_side import Rounds
@@ -54,6 +57,18 @@ def test_a_cell_that_finds_no_room_on_the_disk_keeps_its_rounds(small: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr("raysim.running.open_run.prepare", full)
         assert cell_run.run_cell(cell, Silent(), lambda: False).kind == "failed"
+    with monkeypatch.context() as patch:  # the last checkpoint, within the run
+        patch.setattr(checkpoint, "save", full)
+        assert cell_run.run_cell(cell, Silent(), lambda: False).kind == "failed"
+    assert not failures.made_at(cell)  # no failure of the method's
     rounds = Rounds()
     assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")
     assert rounds.begun == [2]
+
+
+def test_cells_that_share_a_gpu_have_their_share_of_its_memory(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", told.append)
+    found = replace(study_file.read(small), placed={"engine.gpus_per_client": 0.125})
+    assert cell_run.run_cell(next(found.cells()), Silent(), lambda: False).kind == "failed"  # no GPU here
+    assert told == [0.125]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from raysim.config.run_config import RunConfig, to_yaml
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.running import preflight
-from raysim.studies import cell_run, study_file
+from raysim.studies import cell_run, study_file, whole_study
 from raysim.studies.checks import check_cell, check_data, check_measures
 from tests.raysim.small_study import HERE, TEXT, fake_run, keep, study_of
 
@@ -172,3 +173,34 @@ def test_curves_against_a_cost_that_a_row_will_not_have_are_refused(tmp_path: Pa
     devices = TEXT.replace("mu: 1.0}", "mu: 1.0, devices.preset: phones}")
     (tmp_path / "own.yaml").write_text(devices + more.replace("}", ", rows: [Strong prox]}"), encoding="utf-8")
     check_measures(study_file.read(tmp_path / "own.yaml"))
+
+
+def test_cells_of_other_settings_that_came_meanwhile_are_noticed(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second process may have begun before the file was edited, when no cell was finished."""
+
+    def computed(cells: list[study_file.Cell], *_: object) -> dict[str, str]:
+        for cell in cells:
+            keep(cell, accuracy=[0.5])
+            cell.path.with_suffix(".yaml").write_text(to_yaml(replace(cell.config(), seed=7)), encoding="utf-8")
+        return {}
+
+    monkeypatch.setattr(whole_study, "compute", computed)
+    assert study.main([str(small), *HERE]) == 1
+    assert "was made with other settings (seed: 7 → 0)" in capsys.readouterr().err
+    assert not (small.parent / "page.md").exists()
+
+
+def test_a_measure_that_cannot_choose_is_refused_before_the_cells(tmp_path: Path) -> None:
+    grid = "grid: {mu: [0.1, 1.0]}\nchoose: {options: [mu], measure: validation_accuracy}\n"
+    text = (
+        TEXT[TEXT.index("title") : TEXT.index("columns")] + "  workload.validation_share: 0.2\n  method.name: fedprox\n"
+    )
+    (tmp_path / "study.yaml").write_text(f"{text}{grid}seeds: [0]\nmeasures: {{accuracy: last}}\n", encoding="utf-8")
+    found = study_file.read(tmp_path / "study.yaml")
+    assert found.choice is not None
+    check_data([*found.cells()], found.choice.measure)
+    unknown = replace(found.choice.measure, column="validation_regret")
+    with pytest.raises(ConfigError, match=r"choose: measure .* has no column validation_regret.* validation_accuracy"):
+        check_data([*found.cells()], unknown)

@@ -77,6 +77,7 @@ def test_the_smallest_loss_is_chosen_and_failures_of_all_settings_count(tmp_path
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "fedavg: learning_rate 0.2; fedprox: learning_rate 0.2, mu 0.5." in " ".join(page.split())
     assert "(2, 2 failed)" in page
+    assert "in no pair" not in page  # both seeds of the chosen rows are there
 
 
 def test_a_column_whose_runs_lack_the_measure_is_refused(tmp_path: Path) -> None:
@@ -92,8 +93,15 @@ def test_a_column_whose_runs_lack_the_measure_is_refused(tmp_path: Path) -> None
 
 
 def test_equal_budgets_are_said_in_one_sentence() -> None:
-    assert choosing.budget({"a": [20] * 5, "b": [20] * 5}, 5, 1) == (
+    assert choosing.budget({"a": [[20] * 5] * 5, "b": [[20] * 5] * 5}, 1) == (
         "Budget of each row: 5 settings × 5 seeds × 20 rounds = 500 rounds."
+    )
+
+
+def test_columns_of_other_lengths_count_as_what_they_cost() -> None:
+    """Two settings with ten rounds in one column and a hundred in another, three seeds each."""
+    assert choosing.budget({"a": [[10] * 3 + [100] * 3] * 2}, 2) == (
+        "Budget of each row: 2 settings × 6 runs, 660 rounds."
     )
 
 

@@ -125,6 +125,7 @@ def test_a_grid_with_a_mistake_leaves_nothing_and_can_be_given_again(tmp_path: P
     ("words", "message"),
     [
         (["--table-only"], "give a study file, or a grid"),
+        (["--gpus_per_client", "0.1", "rates.yaml"], "rates.yaml: a study file comes first, its options after it"),
         (["--grid", "mu=1"], "--output FOLDER is missing"),
         (["--grid", "mu", "--output", "x"], "--grid mu: not allowed"),
         (["--grid", "mu=2020-99-99", "--output", "x"], "--grid mu=2020-99-99: not allowed"),
