@@ -109,7 +109,7 @@ CHANGED: Mapping[str, str] = {
     "--trials 20": "--trials 2",
     "learning_rate=0.01,0.03,0.1,0.3,1.0": "learning_rate=0.03,0.1",
     "--resume runs/NAME --rounds 40": "--resume runs/NAME --rounds 21",
-    "--workload cifar10 --model mobilenet": "--workload cifar10 --limit 400 --model mobilenet",
+    "--sets MUTAG --download true": "--sets MUTAG",
     "--download true": "--limit 400",
     "--clients 10000000 --sampling_rate 0.00001": "--clients 10000 --sampling_rate 0.001",
 }

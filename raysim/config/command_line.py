@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from raysim.config import earlier_names, registry
+from raysim.config import earlier_names, preconditions, registry
 from raysim.config.all_sections import DECIDED
 from raysim.config.config_file import (
     CONFIG_NAME,
@@ -138,6 +138,7 @@ def parse(argv: Sequence[str]) -> Invocation:
         given[path] = f"{given[path]},{value}" if path in (SEVERAL & given.keys()) else value
         notes += earlier_names.note(typed, path)
     config = build([*files, given], decided=DECIDED if stored else ())
+    preconditions.check(config, options, given)
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         return invocation(config, overrides, action="print-config", text=to_yaml(config), told=to_dict(config))

@@ -11,6 +11,27 @@ STUDY = (
 )
 
 
+ELSEWHERE = {
+    **dict.fromkeys(("data", "dataset"), "workload"),
+    **dict.fromkeys(("gpu", "gpus", "num_gpus", "device", "cuda"), "engine.gpus_per_client"),
+    **dict.fromkeys(("workers", "num_workers", "processes"), "engine.actors"),
+    **dict.fromkeys(
+        ("fraction", "client_fraction", "participation", "join_ratio", "clients_per_round"), "schedule.sampling_rate"
+    ),
+    **dict.fromkeys(("global_rounds", "num_rounds", "communication_rounds"), "schedule.rounds"),
+    **dict.fromkeys(("num_clients", "n_clients"), "workload.clients"),
+}
+"""What options are called in other programs → their names here."""
+
+
+def own_word(typed: str, prefix: str = "") -> str:
+    """A sentence with a leading blank that says what an option of other programs is here; nothing for other names."""
+    word = typed.replace("-", "_")
+    if word in ("seeds", "repeats", "runs", "trials", "sweep"):
+        return f" {STUDY}"
+    return f" That is {prefix}{ELSEWHERE[word]} here." if word in ELSEWHERE else ""
+
+
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Up to three of ``known`` that ``name`` was probably meant to be, best first; empty if none comes close.
 

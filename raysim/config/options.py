@@ -86,8 +86,12 @@ class Option:
         except ValidationError as error:
             raise self._error(value) from error
 
-    def convert(self, raw: object) -> object:
-        """``raw``, text of a command line or a value out of a YAML file, as the type of this option; checked."""
+    def convert(self, raw: object, usual: object = None) -> object:
+        """``raw``, text of a command line or a value out of a YAML file, as the type of this option; checked.
+
+        Args:
+            usual: the run's default, where its method or workload brings one.
+        """
         from pydantic import ValidationError
 
         if isinstance(raw, str) and not _is_utf_8(raw):  # of a file that is named in Latin-1, say
@@ -103,7 +107,7 @@ class Option:
             except ValidationError as error:
                 if any(reason["type"].startswith(_OUT_OF_RANGE) for reason in error.errors()):
                     shown = value
-        raise self._error(shown, several=isinstance(raw, str | list | tuple) and self._takes_each_of(raw))
+        raise self._error(shown, several=isinstance(raw, str | list | tuple) and self._takes_each_of(raw), usual=usual)
 
     def _takes_each_of(self, raw: str | Sequence[object]) -> bool:
         """Whether several values are given, each of them allowed where one is."""
@@ -113,7 +117,7 @@ class Option:
         except ConfigError:
             return False
 
-    def _error(self, value: object, *, several: bool = False) -> ConfigError:
+    def _error(self, value: object, *, several: bool = False, usual: object = None) -> ConfigError:
         hint = (
             f" {STUDY}"
             if several
@@ -122,6 +126,7 @@ class Option:
             else ""
         )
         default = show(self.default) + (f" ({self.help.source})" if self.help.source else "")
+        default = default if usual is None else show(usual)
         return ConfigError(
             f"{self.path}: {plain(value)!r} is not allowed.{hint} Allowed: {self.allowed()}; default {default}."
         )

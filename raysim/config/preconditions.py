@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from raysim.config.nearest import did_you_mean
@@ -12,6 +12,10 @@ from raysim.errors import ConfigError
 if TYPE_CHECKING:
     from raysim.config.all_sections import Sections
     from raysim.workloads.option_types import Condition, OnlyWith, Value
+
+
+OFF = (False, 0, None, "", "none")
+"""Values that switch something off, which may be typed where it is off already."""
 
 
 def check_exist(options: Mapping[str, Option]) -> None:
@@ -28,19 +32,23 @@ def check_exist(options: Mapping[str, Option]) -> None:
             _check_values(path, option, note.of)
 
 
-def check(config: Sections, options: Mapping[str, Option]) -> None:
+def check(config: Sections, options: Mapping[str, Option], typed: Collection[str] = ()) -> None:
     """ConfigError if an option is set, and others have values with which it is not read.
 
-    An option is set if it differs from the default of its class. Values that the run has decided do not count.
+    An option is set if it differs from the default of its class, or if it was typed with a value that switches nothing
+    off. Values that the run has decided do not count.
 
     Args:
         config: a run's, with its sections by their names.
         options: those that are looked at, and all that their notes name.
+        typed: options of a command line: who types ``--privacy.clip 1`` believes that updates are clipped, also where
+            1 is the default.
     """
     for path, option in options.items():
         value = _value(config, path)
         for note in option.only_with:
-            depends = value in note.of if note.of else value != option.default
+            is_set = value != option.default or (path in typed and value not in OFF)
+            depends = value in note.of if note.of else is_set
             if not depends or any(condition.path in config.decided for condition in note.any_of):
                 continue
             if not any(_holds(config, options, condition) for condition in note.any_of):

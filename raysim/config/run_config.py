@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_type_hints
 from raysim.config import earlier_names, preconditions, registry, seed_purposes, total_epochs
 from raysim.config.all_sections import Sections
 from raysim.config.conditions import check_method, check_together
-from raysim.config.nearest import STUDY, did_you_mean
+from raysim.config.nearest import did_you_mean, own_word
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.privacy import Privacy as Privacy
 from raysim.config.registry import NO_CLASSES, Classes
@@ -153,13 +153,14 @@ def build(
     """
     classes, layers = choose_classes(layers, given)
     options = options_of(classes)
+    usual = {**layers[1], **layers[2]}  # what the workload brings, and over it the method
     values: dict[str, object] = {}
     for named, raw in _merge(layers).items():
         path = earlier_names.own_name(named, options)
         if path not in DEFAULT_NAMES:
             if path not in options:
                 raise unknown_option(path, options)
-            values[path] = options[path].convert(raw)
+            values[path] = options[path].convert(raw, usual.get(path))
     total_epochs.settle(values, layers, Schedule.local_epochs)
     sections: dict[str, Any] = {}
     for section, cls in {**classes, **SECTIONS}.items():
@@ -201,8 +202,7 @@ def unknown_option(path: str, options: Collection[str], prefix: str = "") -> Con
     else:
         sections = ", ".join([*registry.KINDS, *SECTIONS])
         listing = f"Sections: {sections}; and {', '.join(OWN)}. --help shows all options of a run."
-    several = path.replace("-", "_") in ("seeds", "repeats", "runs", "trials", "sweep")
-    hint = f" {STUDY}" if several else registry.owners_hint(path, prefix) or did_you_mean(path, options, prefix)
+    hint = own_word(path, prefix) or registry.owners_hint(path, prefix) or did_you_mean(path, options, prefix)
     return ConfigError(f"Unknown option {prefix}{path}.{hint} {listing}")
 
 

@@ -38,7 +38,8 @@ class Address:
             host, port = text, "0"
         if not port.isdecimal() or int(port) > 65535:
             raise ConfigError(
-                f"--ui={text}: {port!r} is no port. Allowed: HOST, :PORT or HOST:PORT, 127.0.0.1:8300 say."
+                f"the page's address {text}: {port!r} is no port. Allowed: HOST, :PORT or HOST:PORT, 127.0.0.1:8300 "
+                "say."
             )
         return cls(host.strip("[]") or "127.0.0.1", int(port))
 
@@ -69,8 +70,8 @@ class Page:
         except OSError as error:
             self.close()
             raise ConfigError(
-                f"--ui: nothing can listen at {address.host}:{address.port}: {error.strerror or error}. Give another "
-                "address (--ui=HOST:PORT), or port 0 for any free one"
+                f"the page's address: nothing can listen at {address.host}:{address.port}: {error.strerror or error}. "
+                "Give another one (HOST:PORT), or port 0 for any free one"
             ) from error
         host = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
         host = f"[{host}]" if ":" in host else host

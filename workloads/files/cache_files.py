@@ -37,7 +37,7 @@ def published_place(
     """
     base = os.environ.get("RAYSIM_DATA")
     if not path and not base:
-        raise WorkloadError(f"{name}: option path is empty and RAYSIM_DATA is not set; set path")
+        raise WorkloadError(f"{name}: option path is empty and RAYSIM_DATA is not set; set path{how}")
     places = [Path(place).expanduser() for place in ([path] if path else [f"{base}/{entry}" for entry in below])]
     for place in places:
         if usable(place):

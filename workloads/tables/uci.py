@@ -82,7 +82,8 @@ def published_folder(path: str, name: str, files: tuple[str, ...]) -> Path:
     base = os.environ.get("RAYSIM_DATA")
     if not path and not base:
         raise WorkloadError(
-            f"{name}: option path is empty and RAYSIM_DATA is not set; set path to the folder of {files[0]}"
+            f"{name}: option path is empty and RAYSIM_DATA is not set; set path to the folder of {files[0]}, or set "
+            f"RAYSIM_DATA and fetch it: python -m raysim.data fetch {name}"
         )
     folder = Path(path or f"{base}/tabular/{name}").expanduser()
     missing = [file for file in files if not (folder / file).is_file()]

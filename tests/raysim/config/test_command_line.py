@@ -128,6 +128,14 @@ def test_print_config_is_a_config_file() -> None:
         ("--seed --dashboard", "--seed needs a value"),
         ("--config --seed 1", "--config needs a value"),
         ("--rounds many", "schedule.rounds: 'many' is not allowed. Allowed: a whole number ≥ 1; default 20."),
+        ("--method fedavg --learning_rate x", "Allowed: a finite number > 0; default 0.1."),  # the method's own
+        (
+            "--method fedssp --workload toy-graphs --optimizer SGD",
+            "Did you mean sgd? Allowed: sgd | adam | adamw; default adamw.",
+        ),
+        ("--dataset mnist", "Unknown option --dataset. That is --workload here."),
+        ("--num-gpus 1", "That is --engine.gpus_per_client here."),
+        ("--privacy.clip 1", "privacy.clip: 1.0 has no effect with privacy.kind none."),  # the default, but typed
         ("fedavg", "Unexpected argument 'fedavg'"),
         ("-v", "Unexpected argument '-v'"),
         ("--", "Unexpected argument '--'"),
@@ -145,6 +153,10 @@ def test_each_wrong_line_gets_one_message(line: str, wanted: str, capsys: pytest
     assert wanted in message
     assert "\n" not in message and "usage" not in message
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_typed_value_may_switch_off_what_is_off() -> None:
+    assert parse(["--join_every", "0", "--attack.kind", "none", "--method", "fedavg"]).config.schedule.join_every == 0
 
 
 @pytest.mark.parametrize(
