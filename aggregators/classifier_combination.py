@@ -35,7 +35,8 @@ def combination_weights(variances: Doubles, class_means: NDArray[np.floating]) -
         for i in range(count):
             bias = gram[i, i] - gram[i][:, None] - gram[i][None, :] + gram
             alpha = simplex_minimum(np.diag(np.maximum(variances, 0.0)) + bias)
-            alpha[alpha < SMALLEST_WEIGHT] = 0.0
+            if alpha.max() >= SMALLEST_WEIGHT:  # of thousands of equal clients all are smaller
+                alpha[alpha < SMALLEST_WEIGHT] = 0.0
             result[i] = alpha / alpha.sum()
     return result
 

@@ -95,7 +95,7 @@ def trainable(config: RunConfig, clients: int) -> int:
     Raises:
         ConfigError: none would be left.
     """
-    unseen = 0 if config.method.traits.pooled else config.schedule.unseen_clients
+    unseen = config.schedule.unseen_clients
     if unseen >= clients:
         raise ConfigError(
             f"schedule.unseen_clients: {unseen} of {clients} clients never take part, and none would train. Allowed: 0 "

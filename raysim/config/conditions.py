@@ -112,6 +112,7 @@ def check_method(config: Sections) -> None:
         ("events.drift", config.events.drift, "none"),
         ("schedule.sampling", config.schedule.sampling, "fixed"),
         ("schedule.without", config.schedule.without, ()),
+        ("schedule.unseen_clients", config.schedule.unseen_clients, 0),
         ("training.batchnorm_statistics", config.training.batchnorm_statistics, "averaged"),
     )
     for path, given, needs in needed:

@@ -15,7 +15,7 @@ from raysim.method import ClientTask, Context, FlatModel, Loss, Message, Module,
 from raysim.methods._halves import StatelessClients
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.objective import CLASSIFICATION, Margin, Objective, margin_term
-from raysim.workloads.option_types import Help, NonNegative, Positive, PositiveShare
+from raysim.workloads.option_types import Help, NonNegative, OnlyWith, Positive, PositiveShare
 
 REPORTS = (
     "principal_axes",
@@ -25,6 +25,9 @@ REPORTS = (
     "smallest_client_step_share",
 )
 """Columns of the rounds table with principal gradients."""
+
+
+PRINCIPAL = OnlyWith("method.principal", True)
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ class FedLD(StatelessClients[Server]):
     principal: Annotated[
         bool,
         Help(
-            "aggregate by principal gradients; false: sample-weighted mean; share, conflict, granularity and "
-            "client_weights are then ignored",
+            "aggregate by principal gradients; false: sample-weighted mean",
             "Zeng et al. 2024, Eq. 4-7",
         ),
     ] = True
@@ -86,6 +88,7 @@ class FedLD(StatelessClients[Server]):
         Help(
             "share of the axes that are kept: K = max(1, floor(share * participants))", "Zeng et al. 2024, section 3.1"
         ),
+        PRINCIPAL,
     ] = 0.8
     conflict: Annotated[
         Literal["keep", "drop"],
@@ -93,6 +96,7 @@ class FedLD(StatelessClients[Server]):
             "a client's component against the calibrated direction of an axis: keep (as printed) or drop it",
             "Zeng et al. 2024, Eq. 6-7",
         ),
+        PRINCIPAL,
     ] = "keep"
     granularity: Annotated[
         Literal["model", "layer", "authors"],
@@ -101,6 +105,7 @@ class FedLD(StatelessClients[Server]):
             "tensor and BatchNorm's statistics, every axis brought to its length by itself, first round the mean",
             "Zeng et al. 2024 and the authors' code",
         ),
+        PRINCIPAL,
     ] = "model"
     client_weights: Annotated[
         Literal["uniform", "samples"],
@@ -108,6 +113,7 @@ class FedLD(StatelessClients[Server]):
             "weights of the clients in the mean of their projected gradients: uniform (the paper), or samples",
             "Zeng et al. 2024, Eq. 7",
         ),
+        PRINCIPAL,
     ] = "uniform"
     server_learning_rate: Annotated[Positive, Help("factor of the aggregated update")] = 1.0
 

@@ -83,6 +83,7 @@ class FedPUB(ModelForEach[Kept]):
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "nodes"}
     traits: ClassVar[Traits] = Traits(
         personal=True,
+        judged_apart=True,  # by what it trained itself
         same_task=True,
         node_graphs=True,
         model_parts=("body.", "head."),

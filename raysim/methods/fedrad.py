@@ -26,7 +26,7 @@ from raysim.schedule import random_communication
 from raysim.seeds import numpy_generator
 from raysim.traits import ExtraBytes, Sizes
 from raysim.workloads.federated_data import ClientData
-from raysim.workloads.option_types import Help, NonNegative, PositiveInt
+from raysim.workloads.option_types import Help, NonNegative, OnlyWith, PositiveInt
 
 REPORTS: Mapping[str, tuple[str, ...]] = {
     "plain": (),
@@ -34,6 +34,7 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
     "dynamic": ("system_loss", "neunet_correction"),
 }
 """Columns of the rounds table, by ``aggregation``."""
+DYNAMIC = OnlyWith("method.aggregation", "dynamic")
 NEEDS_SGD = (
     "which reads the gradient of SysLoss off the updates of sgd without a past; with method.system_gradient exact any "
     "optimizer will do"
@@ -97,15 +98,18 @@ class FedRAD(StatelessClients[Server]):
         ),
     ] = "dynamic"
     neunet_rate: Annotated[
-        NonNegative, Help("learning rate η of NeuNet", "Eq. 3 (no value printed; docs/fedrad-cifar10.md)")
+        NonNegative,
+        Help("learning rate η of NeuNet", "Eq. 3 (no value printed; docs/fedrad-cifar10.md)"),
+        DYNAMIC,
     ] = 10.0
-    neunet_hidden: Annotated[PositiveInt, Help("hidden units of NeuNet")] = 16
+    neunet_hidden: Annotated[PositiveInt, Help("hidden units of NeuNet"), DYNAMIC] = 16
     system_gradient: Annotated[
         Literal["estimate", "exact"],
         Help(
             "gradient of SysLoss: estimate it from the round's updates (free, needs sgd), or exact: clients "
             "also return the gradient of their test loss (one more pass over it, and upload doubled)"
         ),
+        DYNAMIC,
     ] = "estimate"
 
     @property
@@ -200,7 +204,10 @@ class FedRAD(StatelessClients[Server]):
 
 
 def estimate(server: Server, updates: Updates, context: Context) -> Vector:
-    """∇SysLoss [P], read off the clients' own changes: of stale ones before they were weighted."""
+    """∇SysLoss [P], read off the clients' own changes: of stale ones before they were weighted.
+
+    The gradient of ``training.margin``, where that is set, stays in it.
+    """
     training, trained = context.training, slice(context.shared_parameter_count)
     deltas, steps = [change[trained] for change in updates.changes], updates.metric("steps").astype(np.int64)
     rates = np.array(updates.learning_rates or [context.learning_rate] * len(deltas))

@@ -33,6 +33,9 @@ SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
 
 
+WITH_PREFERENCE = OnlyWith("method.preference", True)
+
+
 @dataclass(frozen=True)
 class Server:
     parameters: Vector
@@ -82,7 +85,11 @@ class FedSSP(PartlyShared[Server]):
             "FedSSP, section 4.1 and Table 3",
         ),
     ] = "spectral"
-    share_statistics: Annotated[bool, Help("average BatchNorm's running statistics of what is shared too")] = False
+    share_statistics: Annotated[
+        bool,
+        Help("average BatchNorm's running statistics of what is shared too"),
+        OnlyWith("method.share", "spectral", "everything", "rest"),
+    ] = False
     preference: Annotated[bool, Help("personalized preference (PGPA)", "FedSSP, section 4.2")] = True
     preference_rate: Annotated[
         NonNegative,
@@ -91,12 +98,17 @@ class FedSSP(PartlyShared[Server]):
             "are those of the regularizer alone",
             "FedSSP, 4.2",
         ),
+        WITH_PREFERENCE,
     ] = 0.005
     regularization: Annotated[
-        NonNegative, Help("weight τ of ½ mean((μ - μ̄)²), from the second round on", "FedSSP, 4.2")
+        NonNegative,
+        Help("weight τ of ½ mean((μ - μ̄)²), from the second round on", "FedSSP, 4.2"),
+        WITH_PREFERENCE,
     ] = 100.0
     momentum: Annotated[
-        PositiveShare, Help("weight β of a batch in the running mean μ of graph features", "FedSSP, 4.2")
+        PositiveShare,
+        Help("weight β of a batch in the running mean μ of graph features", "FedSSP, 4.2"),
+        WITH_PREFERENCE,
     ] = 0.5
     start: Annotated[
         Literal["first", "zero", "every"],
@@ -104,6 +116,7 @@ class FedSSP(PartlyShared[Server]):
             "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every"
             " batch, as in the authors' code (docs/fedssp-regularizer.md has what that changes)"
         ),
+        WITH_PREFERENCE,
     ] = "every"
 
     client_weights: Annotated[
@@ -120,7 +133,7 @@ class FedSSP(PartlyShared[Server]):
             "μ̄, which the preference's term pulls to: renewed after every round, or static, that of the first round",
             "renewed: FedSSP, section 4.2; static: its discussion",
         ),
-        OnlyWith("method.preference", True),
+        WITH_PREFERENCE,
     ] = "renewed"
 
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "spectral"}

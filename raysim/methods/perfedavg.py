@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
 from raysim.workloads.federated_data import ClientData
-from raysim.workloads.option_types import Help, Positive
+from raysim.workloads.option_types import Help, OnlyWith, Positive
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PerFedAvg(PersonalModel):
         Literal["fo", "hf"], Help("fo leaves the Hessian out; hf takes its product by two gradients", "Section 5")
     ] = "fo"
     adaptation_rate: Annotated[Positive, Help("step α of a client's own", "Fallah et al. 2020, Section 5")] = 0.01
-    difference: Annotated[Positive, Help("δ of the Hessian's product, for hf")] = 0.001
+    difference: Annotated[Positive, Help("δ of the Hessian's product"), OnlyWith("method.variant", "hf")] = 0.001
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, judged_apart=True, same_task=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -32,12 +33,17 @@ class QFedAvg(GlobalModel):
 
     q: Annotated[NonNegative, Help("how much larger losses count; 0: FedAvg", "Li et al. 2020, Eq. 2")] = 1.0
 
-    traits: ClassVar[Traits] = Traits(
-        one_vector=True,
-        one_model=True,
-        reads="whose server reads the loss of the received model on a client's data",
-        needs_several="which weighs the clients of a step by their losses",
-    )
+    defaults: ClassVar[Mapping[str, object]] = {"training.optimizer": "sgd"}
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            one_vector=True,
+            one_model=True,
+            reads="whose server reads the loss of the received model on a client's data",
+            needs_several="which weighs the clients of a step by their losses",
+            needs_sgd="which takes a client's change over η for a gradient" if self.q > 0 else "",
+        )
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask

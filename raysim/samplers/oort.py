@@ -38,10 +38,10 @@ class Oort(Sampler):
 
     Departures: losses are those with the model that the client was sent, in a pass before its training (in print: as
     they come during training), and 4 bytes up. Utilities are brought to [0, 1] as in the authors' code, as beside raw
-    ones the second summand would vanish. T is a quantile of all present clients' D_i, ``preferred_speed`` at first and
-    more by ``pacer_step``, as in the authors' code (in print: seconds, which differ from run to run). D_i is known of
-    all clients; without virtual time all are alike, and neither T nor speeds matter. Where unexplored clients are too
-    few, explored ones take their places.
+    ones the second summand would vanish. T is a quantile of the D_i of all clients that are present and idle,
+    ``preferred_speed`` at first and more by ``pacer_step``, as in the authors' code (in print: seconds, which differ
+    from run to run). D_i is known of all clients; without virtual time all are alike, and neither T nor speeds matter.
+    Where unexplored clients are too few, explored ones take their places.
     """
 
     meaning: ClassVar[str] = "those whose losses and speeds promise most, and some that were never chosen"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raysim.aggregators import classifier_combination
 from raysim.aggregators.classifier_combination import SMALLEST_WEIGHT, combination_weights, simplex_minimum
 from raysim.aggregators.gram import Doubles
 
@@ -77,3 +78,9 @@ def test_nothing_to_choose_by_is_the_plain_mean(variances: list[float]) -> None:
 
 def test_one_client() -> None:
     assert combination_weights(np.array([0.3]), np.ones((1, 2, 2), np.float32)).tolist() == [[1.0]]
+
+
+def test_of_many_equal_clients_none_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 1,000 of them each weight is below the smallest, and the row was 0 / 0; here with three, and a half."""
+    monkeypatch.setattr(classifier_combination, "SMALLEST_WEIGHT", 0.5)
+    assert combination_weights(np.zeros(3), np.zeros((3, 1, 1))) == pytest.approx(np.full((3, 3), 1 / 3))

@@ -92,6 +92,16 @@ NAMED = "tests.raysim.config.test_preconditions:Pulled"
             "method.preference to true.",
         ),
         (
+            {"method.name": "fedrad", "method.aggregation": "weighted", "method.system_gradient": "exact"},
+            "method.system_gradient: exact has no effect with method.aggregation weighted. Leave it out, or set "
+            "method.aggregation to dynamic.",
+        ),
+        (
+            {"method.name": "fedld", "method.principal": False, "method.conflict": "drop"},
+            "method.conflict: drop has no effect with method.principal false. Leave it out, or set method.principal "
+            "to true.",
+        ),
+        (
             {"method.name": NAMED, "method.pull_from": 3},
             "method.pull_from: 3 has no effect with method.pull 0.0. Leave it out, or set method.pull, 0.1 say.",
         ),

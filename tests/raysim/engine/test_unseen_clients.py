@@ -66,8 +66,10 @@ def test_requests_that_cannot_be(tmp_path: Path) -> None:
         run(config(tmp_path, schedule__unseen_clients=5))
     with pytest.raises(ConfigError, match=r"joins 3 \+ 2 = 5, but the run has 3 clients"):
         run(config(tmp_path, schedule__joins=(3, 2), schedule__join_every=1))
-    central = run(config(tmp_path, method__name="centralized"))
-    assert "unseen_accuracy" not in central.rounds
+    with pytest.raises(
+        ConfigError, match=r"unseen_clients: 2 is not possible with method centralized, which trains on"
+    ):
+        config(tmp_path, method__name="centralized")
 
 
 def test_virtual_time_knows_only_those_that_take_part(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -86,3 +88,10 @@ def test_a_client_is_judged_by_the_model_that_it_chose() -> None:
     assert model.take_shared().tolist() == [5, 6, 7, 8]
     method.deploy(model, method.message(server, 0), method.init_client(model))
     assert model.take_shared().tolist() == [1, 2, 3, 4]
+
+
+def test_a_broken_model_is_chosen_by_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = iter([1.0, float("nan"), 0.5])
+    monkeypatch.setattr("raysim.workloads.metrics.evaluate", lambda *_, **__: SimpleNamespace(loss=next(losses)))
+    _, states = play(IFCA(clusters=3), ((0,),), EPOCHS, TRAINING)
+    assert states[0] == 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from raysim.config.run_config import build
 from raysim.config.sections import Training
+from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.qfedavg import QFedAvg
 from tests.raysim.methods.by_hand import context, updates
@@ -40,3 +42,14 @@ def test_with_q_of_zero_it_is_fedavg() -> None:
     fair, _ = play(QFedAvg(0.0), ((0, 2), (1, 2)), 1, training)
     averaged, _ = play(FedAvg(), ((0, 2), (1, 2)), 1, training)
     np.testing.assert_allclose(fair, averaged, rtol=1e-5)
+
+
+def test_with_adam_it_is_refused_but_for_q_of_zero() -> None:
+    """‖Δw‖² of Adam's steps is no squared gradient: at a model's size the server's step would be next to nothing."""
+    adam = {"method.name": "qfedavg", "training.optimizer": "adam"}
+    with pytest.raises(
+        ConfigError, match=r"training\.optimizer: adam is not possible with method qfedavg, which takes"
+    ):
+        build([adam])
+    assert build([{**adam, "method.q": 0.0}]).training.optimizer == "adam"
+    assert build([{"method.name": "qfedavg", "workload.name": "toy-graphs"}]).training.optimizer == "sgd"
