@@ -21,7 +21,7 @@ ELSEWHERE = {
     **dict.fromkeys(("global_rounds", "num_rounds", "communication_rounds"), "schedule.rounds"),
     **dict.fromkeys(("num_clients", "n_clients"), "workload.clients"),
 }
-"""What options are called in other programs → their names here."""
+"""Options as other programs call them → their names here."""
 
 
 def own_word(typed: str, prefix: str = "") -> str:
