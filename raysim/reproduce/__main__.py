@@ -63,7 +63,8 @@ def _answer(options: argparse.Namespace) -> Answer:
 
 def _listing() -> Answer:
     tables = reproductions()
-    lines = [f"{name:20} {one.table}" for name, one in tables.items()]
+    width = max(map(len, tables))
+    lines = [f"{name:{width}} {one.table}" for name, one in tables.items()]
     advice = "python -m raysim.reproduce TABLE --scale small|kept|paper"
     return Answer("\n".join([*lines, "", advice]), {name: one.table for name, one in tables.items()})
 
