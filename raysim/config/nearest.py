@@ -9,8 +9,6 @@ STUDY = (
     "A run has one value of each option; several seeds, or several values, are the rows of a study: "
     "python -m raysim.study --grid OPTION=A,B --seeds 0-4 --output FOLDER (python -m raysim.study --help)."
 )
-
-
 ELSEWHERE = {
     **dict.fromkeys(("data", "dataset"), "workload"),
     **dict.fromkeys(("gpu", "gpus", "num_gpus", "device", "cuda"), "engine.gpus_per_client"),

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from raysim.workloads.option_types import Condition, OnlyWith, Value
 
 
-OFF = (False, 0, None, "", "none")
-"""Values that switch something off, which may be typed where it is off already."""
-
-
 def check_exist(options: Mapping[str, Option]) -> None:
     """ConfigError if one of all a run's options depends on one, or a value of one, that is not there: a slip."""
     for path, option in options.items():
@@ -47,7 +43,7 @@ def check(config: Sections, options: Mapping[str, Option], typed: Collection[str
     for path, option in options.items():
         value = _value(config, path)
         for note in option.only_with:
-            is_set = value != option.default or (path in typed and value not in OFF)
+            is_set = value != option.default or (path in typed and bool(value) and value != "none")
             depends = value in note.of if note.of else is_set
             if not depends or any(condition.path in config.decided for condition in note.any_of):
                 continue

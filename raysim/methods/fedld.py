@@ -25,8 +25,6 @@ REPORTS = (
     "smallest_client_step_share",
 )
 """Columns of the rounds table with principal gradients."""
-
-
 PRINCIPAL = OnlyWith("method.principal", True)
 
 

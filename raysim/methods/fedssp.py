@@ -31,8 +31,6 @@ from raysim.workloads.option_types import Help, NonNegative, OnlyWith, PositiveS
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
-
-
 WITH_PREFERENCE = OnlyWith("method.preference", True)
 
 

@@ -79,7 +79,7 @@ class IFCA(WholeModel[Server, int]):
             model.load_shared(values)
             batches = data.train.batches(task.evaluation_batch)
             losses.append(evaluate(model.module, batches, task.classes, objective=task.objective).loss)
-        chosen = int(np.argmin(np.nan_to_num(losses, nan=np.inf)))  # a broken model is nobody's best
+        chosen = int(np.argmin(np.nan_to_num(losses, nan=np.inf)))  # NaN would be the least
         model.load_shared(models[chosen])
         trained = train_epochs(model, data.train, task)
         return Update(model.change_from(models[chosen]), trained.metrics() | {"cluster": float(chosen)}), chosen

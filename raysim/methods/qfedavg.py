@@ -26,9 +26,9 @@ class QFedAvg(GlobalModel):
         Δw_k = L (θ − θ_k),    h_k = q F_k^(q−1) ‖Δw_k‖² + L F_k^q,    θ⁺ = θ − Σ_k p_k F_k^q Δw_k / Σ_k p_k h_k.
 
     Decided here: cohorts are drawn uniformly, and not client k with probability p_k, so p_k = m_k / Σ_j m_j is a weight
-    in both sums; q = 0 is FedAvg. A loss below 10⁻¹⁰ counts as 10⁻¹⁰, as in the authors' code. ‖Δw_k‖ is over the
-    parameters; BatchNorm's statistics are averaged by p_k. Of a stale update ‖Δw_k‖ is that of the client, with η
-    of the round that it started in; staleness weighs Δw_k in the numerator alone.
+    in both sums; q = 0 is FedAvg. Clients train by SGD, of which η is the rate. A loss below 10⁻¹⁰ counts as 10⁻¹⁰, as
+    in the authors' code. ‖Δw_k‖ is over the parameters; BatchNorm's statistics are averaged by p_k. Of a stale update
+    ‖Δw_k‖ is that of the client, with η of the round that it started in; staleness weighs Δw_k in the numerator alone.
     """
 
     q: Annotated[NonNegative, Help("how much larger losses count; 0: FedAvg", "Li et al. 2020, Eq. 2")] = 1.0

@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.config_file import OBSERVER
-from raysim.errors import ConfigError, DiskFullError
+from raysim.errors import ConfigError, RaysimError
 from raysim.results.measures import Measure
 from raysim.search.halving import ROUNDS, Bracket
 from raysim.search.space import Axis
@@ -176,7 +176,7 @@ def _made(
     if possible := [cell for cell in missing if not _settled(cell)]:
         failed = compute(possible)
         if (lost := [cell for cell in possible if cell.name in failed and not _settled(cell)]) and not asked():
-            raise DiskFullError(f"{lost[0].name}: {failed[lost[0].name]}")
+            raise RaysimError(f"{lost[0].name}: {failed[lost[0].name]}")
     return not asked() and all(map(_settled, missing))
 
 

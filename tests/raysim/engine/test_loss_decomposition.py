@@ -233,6 +233,14 @@ def test_models_are_judged_on_the_graphs_that_they_are_trained_on(tmp_path: Path
         assert found.rounds["aggregation_term"].tolist() == pytest.approx([0, 0], abs=1e-6)
 
 
+def test_fed_pubs_averaged_models_are_judged(tmp_path: Path) -> None:
+    """Its clients are judged by what they trained themselves: θ⁺ was θ_i, and the terms were each other's negative."""
+    options = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.hidden": 8}
+    options |= {"model.name": "gcn", "schedule.rounds": 2, "method.name": "fedpub", "method.proxies": 1}
+    rows = run(small_run(tmp_path / "run", {**options, "evaluation.decompose_every": 1})).rounds
+    assert (abs(rows["aggregation_term"] + rows["distribution_shift_term"]) > 1e-4).all()
+
+
 def check_by_hand(wanted: RunConfig, rows: pd.DataFrame) -> None:
     with fixed_threads(wanted.engine.threads):
         found = by_hand(wanted)

@@ -10,7 +10,7 @@ from typing import Any
 import optuna
 import pytest
 
-from raysim.errors import ConfigError, DiskFullError
+from raysim.errors import ConfigError, RaysimError
 from raysim.search.halving import Bracket
 from raysim.search.space import Axis
 from raysim.search.trials import Search, Trial, best_of, carry_out
@@ -166,6 +166,6 @@ def test_trials_without_the_column_of_the_measure_are_one_sentence(tmp_path: Pat
 
 def test_a_trial_without_room_on_the_disk_is_no_failed_trial(tmp_path: Path) -> None:
     search, full = search_in(tmp_path, trials=4), "Cannot write: No space left on device."
-    with pytest.raises(DiskFullError, match="seed 0: Cannot write: No space left"):
+    with pytest.raises(RaysimError, match="seed 0: Cannot write: No space left"):
         carry_out(search, lambda cells: {cell.name: full for cell in cells}, lambda: False, lambda trials: None)
     assert len(carry_out(search, in_order(lambda cell: cell.name), lambda: False, lambda trials: None)) == 4
