@@ -46,8 +46,8 @@ with ``center: median`` shows the median seed in place of the mean, and curves w
 Cells run side by side, each in a process of its own with one core (``--workers``), or each as a Ray task (``--cells-on
 ray``), seed after seed, the longest first; a cell that was interrupted or killed goes on from its last checkpoint. A
 file that says ``engine.backend: ray`` has its cells' clients on Ray, one cell after another. Several processes may run
-one study: each takes cells that no other has claimed, and ends when all are there. ``--row FedRAD --column CNN`` runs
-the cells of these alone.
+one study: each takes cells that no other has claimed, and ends when all are there. ``--row FedRAD --column CNN --seeds
+0-4`` runs the cells of these alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One fork server for a session of tests: its Rays have forked workers, as those that a run starts have."""
+"""One fork server for a session of tests: its Rays are as those that a run starts, with forked workers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from raysim.actors.fork_server import ForkServer
+from raysim.actors.side_processes import SideProcesses
 
 
 @cache
@@ -21,8 +22,12 @@ def fork_server() -> ForkServer:
 
 @contextmanager
 def forked_workers() -> Iterator[None]:
-    """A Ray that is started within this context has forked workers, whichever test it is started for."""
+    """A Ray that is started within this context has forked workers, whichever test it is started for.
+
+    As that of a run without a dashboard it has no process that no client task needs: these would read logs and write
+    tables that no one reads, as long as the tests take.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTEST_CURRENT_TEST", raising=False)
-        with fork_server().serving():
+        with fork_server().serving(), SideProcesses(dashboard=False).held({}):
             yield

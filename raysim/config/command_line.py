@@ -214,7 +214,7 @@ def _cut(argv: Sequence[str]) -> _Line:
     while rest:
         word = rest.pop(0)
         if word != "-h" and not (word.startswith("--") and len(word) > 2):
-            raise ConfigError(f"Unexpected argument {word!r}. Options are written --section.option VALUE; see --help.")
+            raise ConfigError(f"Unexpected argument {word!r}. {_advice(line, word)}")
         typed, equals, given = word.lstrip("-").partition("=")
         name = typed.replace("-", "_")
         if name in _FLAGS:
@@ -236,6 +236,14 @@ def _cut(argv: Sequence[str]) -> _Line:
         else:
             line.pairs.append((typed, text))
     return line
+
+
+def _advice(line: _Line, word: str) -> str:
+    """How this word, which follows these options and is none, may be meant."""
+    typed, text = line.pairs[-1] if line.pairs else ("", None)
+    numbers = text is not None and f"{text}{word}".replace(".", "").isdecimal()
+    several = f", several numbers of one with commas between them (--{typed} {text},{word})" if numbers else ""
+    return f"Options are written --section.option VALUE{several}; see --help."
 
 
 def _value(typed: str, text: str | None, option: Option | None = None) -> str:

@@ -14,7 +14,7 @@ import pkgutil
 import traceback
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -66,10 +66,12 @@ def resolve(kind: Kind, name: str) -> type[Any]:
     table = known(kind)
     location = name if ":" in name else {**table, **GIVEN[kind]}.get(name) or table.get(name.replace("_", "-"))
     if location is None:
-        raise ConfigError(
-            f"Unknown {kind} {name!r}.{did_you_mean(name, table)} Known: {', '.join(table)}; "
-            f"or package.module:Class for your own."
+        own = (
+            f"{_module_of(name)}:Class for a class of this file"
+            if name.endswith(".py")
+            else "package.module:Class for your own"
         )
+        raise ConfigError(f"Unknown {kind} {name!r}.{did_you_mean(name, table)} Known: {', '.join(table)}; or {own}.")
     return _load(kind, name, location)
 
 
@@ -128,6 +130,9 @@ def imported(kind: str, name: str, location: str) -> object:
         ConfigError: there is none.
     """
     module_name, _, attribute = location.partition(":")
+    if module_name.endswith(".py"):
+        right = f"{_module_of(module_name)}:{attribute}"
+        raise ConfigError(f"{kind} {name!r}: a class is named by its module, not by its file: write {right}.")
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module of a user's own may raise anything
@@ -152,6 +157,12 @@ def imported(kind: str, name: str, location: str) -> object:
             f"{did_you_mean(attribute, own)}{listing}"
         ) from error
     return found
+
+
+def _module_of(file: str) -> str:
+    """The module that a file is, from the present folder, or from its own if it is none below."""
+    path = PurePath(file).with_suffix("")
+    return path.name if path.is_absolute() or ".." in path.parts else ".".join(path.parts)
 
 
 def _load(kind: Kind, name: str, location: str) -> type[Any]:

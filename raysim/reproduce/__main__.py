@@ -21,7 +21,7 @@ from raysim.errors import FINISHED
 from raysim.remote.address import local_path
 from raysim.reproduce.catalog import Reproduction, Scale, reproduction, reproductions
 from raysim.reproduce.kept_proofs import Agreement, agreement
-from raysim.studies.command import FILE, Command, count_of, keep_request, not_there
+from raysim.studies.command import FILE, Command, add_parts, count_of, keep_request, not_there, part_of
 from raysim.studies.placement import placement
 from raysim.studies.study_file import Study, read
 from raysim.studies.tables import outcomes
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("table", nargs="?", help="the table; without it all of them are listed")
     add("--scale", choices=get_args(Scale), default="small", help="small by default")
     add("--output", type=local_path, metavar="FOLDER", help="the study's folder; reproduced/TABLE-SCALE by default")
+    add_parts(parser, "run the missing cells of these seeds alone, 0-4 or 0,2,5; the table has all")
     add("--workers", type=partial(count_of, "workers"), metavar="N", help="cells side by side; one a core by default")
     add("--gpus-per-client", metavar="1/k", help="the part of a GPU that a cell has; 0, none, by default")
     add("--json", action="store_true", help="say it as one JSON object")
@@ -53,7 +54,8 @@ def _answer(options: argparse.Namespace) -> Answer:
     placed = {} if gpus is None else placement([f"--gpus-per-client={gpus}"], str(path))
     written = not_there(path)
     keep_request(path, found.at(options.scale), f"{path} is another study; give another --output.")
-    request = Command(path, (folder,), table_only=False, workers=options.workers, written=written, placed=placed)
+    workers, part = options.workers, part_of(options)
+    request = Command(path, (folder,), table_only=False, workers=workers, written=written, placed=placed, part=part)
     made = carry_out(request)
     if made.code != FINISHED:
         return made

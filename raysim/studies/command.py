@@ -25,14 +25,23 @@ from raysim.studies.computing import Where
 from raysim.studies.placement import placement
 
 USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
-           [--row NAME]… [--column NAME]… [--gpus-per-client 1/k]
+           [--row NAME]… [--column NAME]… [--seeds 0-4] [--gpus-per-client 1/k]
        python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
-OF_GRIDS = ("grid", "seeds", "measure", "choose", "by", "title", "output")
+OF_GRIDS = ("grid", "measure", "choose", "by", "title", "output")
 """Options of a grid, which a study file has as keys."""
 CHOOSES = "validation_accuracy"
 """The measure that chooses unless the user names one."""
 FILE = "study.yaml"
 """The study file that a grid's folder gets."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows, columns and seeds whose cells are computed; none of a kind: all."""
+
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,10 +58,8 @@ class Command:
     """A study file that this command writes, and the folders before it, as far as they were not there."""
     placed: Mapping[str, object] = field(default_factory=dict)
     """Options of all cells that say where they are computed (:mod:`raysim.studies.placement`)."""
-    rows: tuple[str, ...] = ()
-    """The rows whose cells are computed; none: all."""
-    columns: tuple[str, ...] = ()
-    """The same of columns."""
+    part: Part = Part()
+    """The cells that are computed."""
 
     @contextmanager
     def refused(self) -> Iterator[None]:
@@ -76,14 +83,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         prog="python -m raysim.study", usage=USAGE, description=description, allow_abbrev=False
     )
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
-    for name in ("row", "column"):
-        parser.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help=f"run the missing cells of this {name} alone, or of several, each named so; the table has all",
-        )
+    add_parts(parser, "seeds whose missing cells are run alone, 0-4 or 0,2,5; of a grid all that it has, 0 by default")
     parser.add_argument(
         "--workers",
         type=partial(count_of, "workers"),
@@ -106,7 +106,6 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         "FOLDER names",
     )
     parser.add_argument("--grid", action="append", default=[], metavar="OPTION=A,B", help="an option and its values")
-    parser.add_argument("--seeds", default=None, metavar="0-4", help="seeds of a grid, 0-4 or 0,2,5; 0 by default")
     parser.add_argument(
         "--measure",
         action="append",
@@ -154,8 +153,31 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         written = not_there(known.output / FILE)
         path = _made(known.output, _study(known, rest))
         trusted += (known.output,)  # what the file names stands on the command line
-    asked = tuple(known.row), tuple(known.column)
-    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed, *asked)
+    part = part_of(known)
+    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed, part)
+
+
+def add_parts(parser: argparse.ArgumentParser, seeds: str) -> None:
+    """The options that name a part of a study's cells.
+
+    Args:
+        parser: to which they are added.
+        seeds: the help of ``--seeds``.
+    """
+    for name in ("row", "column"):
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"run the missing cells of this {name} alone, or of several, each named so; the table has all",
+        )
+    parser.add_argument("--seeds", default=None, metavar="0-4", help=seeds)
+
+
+def part_of(known: argparse.Namespace) -> Part:
+    """The part that these options name."""
+    return Part(tuple(known.row), tuple(known.column), tuple(seeds_of(known.seeds)) if known.seeds is not None else ())
 
 
 def not_there(path: Path) -> tuple[Path, ...]:

@@ -19,7 +19,7 @@ from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimEr
 from raysim.storage.folder_files import printable
 from raysim.studies import failures, sources
 from raysim.studies.checks import check_cell, check_data, check_measures, check_names
-from raysim.studies.command import Command
+from raysim.studies.command import Command, Part
 from raysim.studies.computing import compute, load_ahead
 from raysim.studies.study_file import Cell, Study, read
 from raysim.studies.tables import load_packages, place_of_table, unmeasured, values, write_table
@@ -104,7 +104,7 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
             file=sys.stderr,
         )
     missing = [cell for cell in cells if not cell.path.exists()]
-    asked = _asked(request, study, missing)
+    asked = _asked(request.part, study, missing)
     if not request.table_only and any(cell.config().engine.portable for cell in asked):
         portable.ensure()
     lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
@@ -122,21 +122,26 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
     return study, run
 
 
-def _asked(request: Command, study: Study, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells of the rows and columns that were named, of all where none was.
+def _asked(part: Part, study: Study, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of a part.
 
     Raises:
-        ConfigError: the study has no such row or column.
+        ConfigError: the study has no such row, column or seed.
     """
-    for kind, named, known in (("row", request.rows, study.rows), ("column", request.columns, study.columns)):
+    known_seeds = sorted({seed for seeds in study.seeds.values() for seed in seeds})
+    for option, kinds, named, known in (
+        ("row", "rows", part.rows, [*study.rows]),
+        ("column", "columns", part.columns, [*study.columns]),
+        ("seeds", "seeds", [*map(str, part.seeds)], [*map(str, known_seeds)]),
+    ):
         for name in named:
             if name not in known:
                 raise ConfigError(
-                    f"--{kind} {name}: {study.path} has none of this name.{did_you_mean(name, known)} "
-                    f"Its {kind}s: {'; '.join(known)}."
+                    f"--{option} {name}: {study.path} has none of this name.{did_you_mean(name, known)} "
+                    f"Its {kinds}: {'; '.join(known)}."
                 )
-    rows, columns = request.rows or study.rows, request.columns or study.columns
-    return [cell for cell in cells if cell.row in rows and cell.column in columns]
+    rows, columns, seeds = part.rows or study.rows, part.columns or study.columns, part.seeds or known_seeds
+    return [cell for cell in cells if cell.row in rows and cell.column in columns and cell.seed in seeds]
 
 
 def _told(study: Study, found: Values) -> dict[str, Any]:

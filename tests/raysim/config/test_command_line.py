@@ -137,6 +137,10 @@ def test_print_config_is_a_config_file() -> None:
         ("--num-gpus 1", "That is --engine.gpus_per_client here."),
         ("--privacy.clip 1", "privacy.clip: 1.0 has no effect with privacy.kind none."),  # the default, but typed
         ("fedavg", "Unexpected argument 'fedavg'"),
+        ("--model cnn mlp", "Unexpected argument 'mlp'. Options are written --section.option VALUE; see --help."),
+        ("--joins 3 2 3", "several numbers of one with commas between them (--joins 3,2); see --help."),
+        ("--method mine.py", "or mine:Class for a class of this file."),
+        ("--method ./own/mine.py:Mine", "not by its file: write own.mine:Mine."),
         ("-v", "Unexpected argument '-v'"),
         ("--", "Unexpected argument '--'"),
         ("--help=all", "--help takes no value"),

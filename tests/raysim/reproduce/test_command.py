@@ -34,6 +34,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("tiny")
 def test_a_table_comes_with_verdicts_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["tiny", "--output", str(tmp_path), "--workers", "1"]
+    assert reproduce.main([*command, "--row", "FedAvg", "--seeds", "0,2"]) == 0
+    cells = sorted(path.name for path in tmp_path.rglob("*-seed*.csv"))
+    assert cells == ["fedavg-seed0.csv", "fedavg-seed2.csv"]
     assert reproduce.main(command) == 0
     said = capsys.readouterr().out
     # FedProx's small penalty moves two clients' mean by less than 49 points in one round.

@@ -64,7 +64,7 @@ def test_it_says_whom_it_waits_for(
     assert f"waits for {first.name} and 1 more, at which process {os.getpid()} on " in capsys.readouterr().out
 
 
-def test_rows_and_columns_that_were_named_are_computed_alone(
+def test_rows_columns_and_seeds_that_were_named_are_computed_alone(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[str] = []
@@ -73,11 +73,16 @@ def test_rows_and_columns_that_were_named_are_computed_alone(
     assert made == ["MLP / Strong prox / seed 0", "MLP / Strong prox / seed 1"]
     assert study.main([str(small), *HERE, "--column", "MLP", "--column", "Logistic", "--row", "FedAvg"]) == 0
     assert made[2:] == ["MLP / FedAvg / seed 0", "MLP / FedAvg / seed 1", "Logistic / FedAvg / seed 5"]
+    assert study.main([str(small), *HERE, "--column", "Logistic", "--seeds", "0-1"]) == 0  # its own seed is 5
+    assert study.main([str(small), *HERE, "--seeds", "1,5", "--row", "Strong prox"]) == 0
+    assert made[5:] == ["Logistic / Strong prox / seed 5"]
     capsys.readouterr()
     assert study.main([str(small), *HERE, "--row", "Strong prx"]) == 2
     said = capsys.readouterr().err
     assert f"--row Strong prx: {small} has none of this name. Did you mean Strong prox? Its rows: FedAvg; " in said
-    assert len(made) == 5
+    assert study.main([str(small), *HERE, "--seeds", "0-2"]) == 2
+    assert f"--seeds 2: {small} has none of this name. Its seeds: 0; 1; 5." in capsys.readouterr().err
+    assert len(made) == 6
 
 
 @pytest.mark.slow
