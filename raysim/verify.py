@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -57,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--actors", type=int, default=0, help="client actors of it on Ray; 0: all in this process")
     parser.add_argument("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
-    parser.add_argument("--head", default="", help="the head of the proof as it was published")
+    parser.add_argument("--head", help="the head of the proof as it was published, all its 64 digits")
     parser.add_argument(
         "--tolerance",
         action="store_true",
@@ -73,6 +74,8 @@ def _verified(options: argparse.Namespace) -> Answer:
     computes = options.all or options.rounds or options.spot
     if options.tolerance and not (options.all or options.rounds):
         raise ResultsError("--tolerance: no rounds are computed again. Add --all, or --rounds 3,17 say.")
+    if options.head is not None and not re.fullmatch("[0-9a-f]{64}", options.head):
+        raise ResultsError(f"--head {options.head!r}: not allowed. Allowed: the 64 digits (0-9, a-f) of a whole head.")
     unused = [name for name in ("actors", "cpu", "trust", *KINDS) if getattr(options, name)]
     if unused and not computes:
         raise ResultsError(f"--{unused[0]}: nothing is computed again. Add --all, or --rounds 3,17 or --spot 5 say.")
@@ -80,9 +83,8 @@ def _verified(options: argparse.Namespace) -> Answer:
     if config is not None and config.engine.portable:
         portable.start_again()
     rounds = None if options.all else options.rounds
-    verdict = verify(
-        options.folder, config, rounds=rounds, tasks=options.spot, head=options.head, tolerance=options.tolerance
-    )
+    head = options.head or ""
+    verdict = verify(options.folder, config, rounds=rounds, tasks=options.spot, head=head, tolerance=options.tolerance)
     code = FINISHED if verdict.equal else CLOSE if verdict.close else FAILED
     return Answer(verdict.text(), verdict.plain(), code)
 

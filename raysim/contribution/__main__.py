@@ -110,7 +110,8 @@ def _computed(options: argparse.Namespace) -> Answer:
         portable.start_again()
     config = with_decisions(check, stored, stored)
     measure = options.measure or ("accuracy" if "accuracy" in check.summary else "loss")
-    place = options.output or folder.with_name(f"{folder.resolve().name}-contribution")
+    whole = folder.resolve()
+    place = options.output or whole.with_name(f"{whole.name}-contribution")
     request = {"proof": check.entries[-1].head, "measure": measure}
     if config.engine.gpus_per_client:  # whose sums are rounded otherwise
         request["device"] = "gpu"

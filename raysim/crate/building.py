@@ -260,8 +260,8 @@ class _RunEntities:
                 "license": published and published.license,
             },
         )
-        digests = run.data_digests.items()
-        if known := [self._value(name, digest, "digest of ") for name, digest in digests]:
+        kind = "digest of the published " if published else "digest of "
+        if known := [self._value(name, digest, kind) for name, digest in run.data_digests.items()]:
             found["identifier"] = _plain(known)
         return found
 

@@ -21,8 +21,8 @@ from raysim.verification.folder_check import FolderCheck
 from raysim.workloads.data_sets.catalog import BY_NAME, DataSet
 from raysim.workloads.naming import data_name
 
-LEFT_OUT = frozenset({".lock", "process.json", "status.json", "run.log", "trackers.json"})
-"""Files of a run's folder that tell of the machine and of other programs, not of the result."""
+LEFT_OUT = frozenset({"process.json", "status.json", "run.log", "trackers.json", "tensorboard"})
+"""Files and folders of a run that tell of the machine and of other programs, not of the result, beside hidden ones."""
 _TOLD = frozenset({"seed", "clients", "model_values"})
 """Numbers of a summary that are no results."""
 
@@ -107,11 +107,16 @@ class RunFacts:
     @property
     def published(self) -> DataSet | None:
         """The published data set whose workload it ran; None for own files and data, whatever they are called."""
-        return BY_NAME.get(self.workload)
+        section = self.config.get("workload")
+        own = isinstance(section, Mapping) and section.get("path") is not None
+        return None if own else BY_NAME.get(self.workload)
 
     @property
     def data_digests(self) -> Mapping[str, str]:
-        """Digests of its data: of each published file ("sha256:…"), or of all data that was given in Python."""
+        """Digests of its data: of each file as it is published ("sha256:…"), or of all data that was given in Python.
+
+        Those of published files are checked where they are fetched, and not against what the run has read.
+        """
         if given := self.settings.get("workload.digest"):
             return {"data": f"sha256:{given}"}
         return {file.name: file.digest for file in self.published.files} if self.published else {}
@@ -132,7 +137,8 @@ class RunFacts:
             name = path.relative_to(self.folder)
             if not str(name).isprintable():  # nor a line end, which would end a line of the list
                 raise ResultsError(f"{self.folder}: {str(name)!a} is no name for a file of a crate. Rename it.")
-            if path.is_file() and str(name) not in LEFT_OUT and path.suffix != ".partial":
+            hidden = any(part.startswith(".") for part in name.parts)
+            if path.is_file() and not hidden and name.parts[0] not in LEFT_OUT and path.suffix != ".partial":
                 yield name
 
 

@@ -17,6 +17,8 @@ from raysim.client_side.model_notes import (
 )
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
+from raysim.config.config_file import CONFIG_NAME, read_config_file, stored_text
+from raysim.config.run_config import flatten, to_dict
 from raysim.driver.federation_checks import (
     attacks_too_late,
     check_federation,
@@ -41,6 +43,7 @@ from raysim.monitor.profiler import Profile
 from raysim.monitor.status_file import Recorder
 from raysim.results.model_file import MODEL_NAME, save_global_model
 from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
+from raysim.storage.atomic_files import write_atomically
 from raysim.storage.origin import read_origin
 from raysim.storage.process_lock import driving
 from raysim.storage.run_folder import RunFolder
@@ -59,6 +62,8 @@ if TYPE_CHECKING:
     from raysim.workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
+MAY_CHANGE = ("schedule.rounds", "schedule.epochs", "engine.on_client_error")
+"""Settings of a run's results that it may go on with others of (raysim/running/open_run.py says when)."""
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
@@ -93,6 +98,7 @@ def drive(
         observer.placed(pool.plan)
         _tell(config, rounds, notes)
         _begin(rounds, notes)
+        _keep_settings(config, folder)
         try:
             with drawing:
                 run_through(rounds, notes)
@@ -151,6 +157,17 @@ def _begin(rounds: Rounds, notes: RunNotes) -> None:
         notes.observer.note(f"goes on after round {rounds.state.round}")
     else:
         check_repeats(rounds, notes.note)
+
+
+def _keep_settings(config: RunConfig, folder: RunFolder) -> None:
+    """Write the settings by which a run goes on, where they may be others than before.
+
+    Only now: until it goes on, a finished run is what its settings say, whatever else may refuse to go on.
+    """
+    file = folder.path / CONFIG_NAME
+    stored, asked = read_config_file(file, run_folder=True), flatten(to_dict(config))
+    if any(stored.get(name) != asked.get(name) for name in MAY_CHANGE):
+        write_atomically(file, stored_text(config).encode())
 
 
 def _keep(config: RunConfig, rounds: Rounds) -> None:

@@ -50,6 +50,11 @@ def checked(text: str) -> str:
             f"{text!r} is no remote run folder. Allowed: a scheme, a bucket or host and a folder in it, without '..', "
             "'?' and '#': s3://bucket/runs/first say."
         )
+    if ":" in parts[0].rpartition("@")[0]:
+        raise ResultsError(
+            f"{found[1] if found else ''}://…: an address holds no password: it would be in config.yaml, run.log and "
+            "what is published of the run. Give it where the program of this scheme reads it (environment, key file)."
+        )
     return text
 
 

@@ -82,7 +82,7 @@ class Mirror:
         last = self._upload.last if self._upload else None
         there = f"its last whole state is after {counted(last.rounds, 'round')}" if last else "what it holds is unknown"
         mend = (
-            "Another process goes on with the run there: keep this folder or remove it"
+            "Another process has gone on with the run there: keep this folder, which may be ahead of it"
             if self._conflict
             else f"Nothing is lost; bring it there with: python -m raysim.launch --resume {self.address}"
         )

@@ -50,7 +50,8 @@ def read(options: argparse.Namespace) -> Command:
     check_change(change, stored, config)
     if options.membership and not without:
         raise ConfigError("--membership: it tests the samples of clients that are left out. Name one with --without.")
-    target = options.output or unused(folder.with_name(f"{folder.resolve().name}-replay"))
+    place = folder.resolve()  # "." has no name to put another one beside
+    target = options.output or unused(place.with_name(f"{place.name}-replay"))
     return Command(check, change, stored, replace(config, output=str(target)), options.membership)
 
 

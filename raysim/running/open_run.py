@@ -17,8 +17,6 @@ from raysim.results.given_again import check_digests
 from raysim.running.own_sources import own_sources
 from raysim.running.preflight import check_request
 from raysim.storage import run_folder
-from raysim.storage.atomic_files import write_atomically
-from raysim.storage.process_lock import driving
 from raysim.workloads.naming import data_name
 
 
@@ -63,12 +61,8 @@ def _resumed(config: RunConfig, path: Path) -> Path:
         )
     observers.check(config.engine.observer)
     check_request(config)
-    longer = stored.schedule.rounds != config.schedule.rounds
-    if longer:
-        check_rounds(folder, config)
-    if longer or stored.engine.on_client_error != config.engine.on_client_error:
-        with driving(path):
-            write_atomically(path / CONFIG_NAME, stored_text(config).encode())
+    if stored.schedule.rounds != config.schedule.rounds:
+        check_rounds(folder, config)  # the driver writes them (raysim/driver/drive.py)
     return path.resolve()
 
 

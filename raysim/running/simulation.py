@@ -30,6 +30,7 @@ from raysim.running.python_objects import SOURCE_NAME, config_of
 from raysim.schedule import planned_intervals
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.process_lock import launching
 
 if TYPE_CHECKING:
     from raysim.driver.drive import Status
@@ -92,6 +93,7 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
     if source and resume is None:
         write_atomically(folder / SOURCE_NAME, source.encode())
     with ExitStack() as stack:
+        stack.enter_context(launching(folder))  # before a mirror, which would send what this process is refused
         if progress:
             from raysim.monitor.progress import Progress, title_of
 

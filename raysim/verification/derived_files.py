@@ -109,7 +109,9 @@ def agree(stored: object, value: object) -> bool:
     if isinstance(value, list):
         return isinstance(stored, list) and len(stored) == len(value) and all(map(agree, stored, value))
     if isinstance(value, dict):
-        return isinstance(stored, dict) and all(agree(stored.get(name), each) for name, each in value.items())
+        if not isinstance(stored, dict) or not stored.keys() <= value.keys():
+            return False
+        return all(agree(stored.get(name), each) for name, each in value.items())
     return stored == value
 
 

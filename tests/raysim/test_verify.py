@@ -77,6 +77,8 @@ def test_equal_is_said_with_what_was_checked(runs: dict[str, Path], capsys: pyte
     assert proof == f"proof {head}"
     assert main([str(runs["fedavg"]), "--head", head]) == 0
     assert main([str(runs["fedavg"]), "--head", "1" * 64]) == 1
+    for part in ("", head[:12]):  # the first would check nothing, the second could be found by trying
+        assert main([str(runs["fedavg"]), "--head", part]) == 2
 
 
 def test_rounds_are_computed_from_the_nearest_checkpoint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

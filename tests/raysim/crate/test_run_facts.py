@@ -36,11 +36,21 @@ def test_data_are_known_by_their_digests() -> None:
         {"name": "folder", "path": "mine/har"},
         {"name": "huggingface", "path": "mine/femnist"},
         {"name": "given", "title": "mnist"},
+        {"name": "heart-disease", "path": "mine"},
     ],
 )
 def test_data_of_ones_own_are_not_published_ones_of_their_name(section: dict[str, str]) -> None:
     own = facts(config={"workload": section})
     assert own.data in BY_NAME and own.published is None and not own.data_digests
+
+
+def test_what_tells_of_the_machine_alone_is_no_file_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "tensorboard").mkdir()
+    machines = ("run.log", ".remote.json", "tensorboard/events.out.tfevents.1.host", "rounds.csv.partial")
+    for name in ("rounds.csv", *machines):
+        (tmp_path / name).touch()
+    plain: dict[str, Any] = {"head": "", "settings": {}, "config": {}, "summary": {}, "environment": {}}
+    assert [*RunFacts(tmp_path, **plain).files()] == [Path("rounds.csv")]
 
 
 def test_versions_and_results() -> None:

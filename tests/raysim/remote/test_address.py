@@ -12,7 +12,7 @@ from raysim import launch, verify
 from raysim.crate import __main__ as crate
 from raysim.errors import REFUSED, ResultsError
 from raysim.paper import __main__ as paper
-from raysim.remote.address import is_remote, local_folder, local_path
+from raysim.remote.address import checked, is_remote, local_folder, local_path
 from raysim.remote.store import Store
 from raysim.report import run_page
 from tests.small_runs import IN_PROCESS, LOGISTIC
@@ -22,6 +22,13 @@ from tests.small_runs import IN_PROCESS, LOGISTIC
 def test_an_address_is_a_bucket_and_a_folder(text: str) -> None:
     with pytest.raises(ResultsError, match="is no remote run folder"):
         Store(text)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ResultsError, match="an address holds no password") as caught:
+        checked("sftp://me:secret@host/runs/first")
+    assert "secret" not in str(caught.value)
+    assert checked("sftp://me@host:22/runs/first/") == "sftp://me@host:22/runs/first"
 
 
 def test_addresses_have_folders_of_their_own() -> None:

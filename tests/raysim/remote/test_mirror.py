@@ -126,6 +126,19 @@ def test_what_is_not_there_at_the_end_is_said_and_brought_later(
     assert in_the_bucket(address) == in_the_folder(result.folder)
 
 
+def test_a_second_process_that_is_refused_stops_no_mirror(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raysim.storage.process_lock.LAUNCHER_SECONDS", 0.1)
+    address = "s3://bucket/twice"
+
+    def second() -> None:
+        with pytest.raises(RaysimError, match="is at work on this run"):
+            raysim.run({}, resume=address)
+        assert '"state": "failed"' not in (local_folder(address) / "status.json").read_text()
+
+    result = raysim.run(SETTINGS, output=address, observer=After({2: second}))
+    assert in_the_bucket(address) == in_the_folder(result.folder)
+
+
 @pytest.mark.parametrize(
     ("owner", "function", "error"),
     [

@@ -50,6 +50,12 @@ def test_an_unchanged_replay_has_the_bits_of_the_run(folder: Path, tmp_path: Pat
     assert fingerprint(replayed(folder, tmp_path / "replay", "--from", str(first))) == fingerprint(folder)
 
 
+def test_a_replay_of_the_folder_that_one_stands_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert main([".", "--from", "6"]) == 0
+    assert fingerprint(folder.with_name("run-replay")) == fingerprint(folder)
+
+
 @long
 def test_two_workers_give_the_same_bits(folder: Path, tmp_path: Path) -> None:
     words = ["--from", "4", "--without", "1"]

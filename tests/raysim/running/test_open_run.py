@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import raysim
+from raysim import verify
 from raysim.results.result import comparable, load_result
 from raysim.storage import checkpoint
 from raysim.workloads.errors import WorkloadError
@@ -56,6 +57,26 @@ def test_a_resumed_folder_is_never_removed(start: Start, tmp_path: Path, monkeyp
     code, error = start("--resume=run", small=False)
     assert code in (1, 2) and "the data is gone" in error
     assert (folder / "config.yaml").exists()
+
+
+def test_a_run_that_cannot_be_made_longer_stays_as_it_is(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert start("--output=run")[0] == 0
+    before = (tmp_path / "run" / "config.yaml").read_bytes()
+
+    def fail(*arguments: object) -> None:
+        raise WorkloadError("the data is gone")
+
+    monkeypatch.setattr("raysim.workloads.images.digits.Digits.load", fail)
+    assert "the data is gone" in start("--resume=run", "--rounds=40", small=False)[1]
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == before
+    assert verify.main([str(tmp_path / "run")]) == 0
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert start("--resume=run", "--rounds=5", small=False)[0] == 0
+    assert "rounds: 5" in (tmp_path / "run" / "config.yaml").read_text()
+    assert verify.main([str(tmp_path / "run")]) == 0
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError(27, "File too large")])

@@ -53,6 +53,14 @@ def test_a_table_with_a_summary_that_fits_it(folder: Path, name: str, column: st
     assert differences(folder) == [(f"{name}.csv", number, "its rows are not those of the proof (SHA-256)")]
 
 
+def test_a_number_added_within_a_value_of_the_summary(folder: Path) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["costs_to_accuracies"][0]["joules"] = 0.01
+    (folder / "summary.json").write_text(json.dumps(summary))
+    ((where, _, what),) = differences(folder)
+    assert where == "summary.json" and "'joules': 0.01" in what
+
+
 def test_another_round_in_the_place_of_the_last(folder: Path) -> None:
     """All rows are there, and the readers of a table take its last line for the result."""
     lines = read(folder / "rounds.csv")
