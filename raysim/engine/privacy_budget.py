@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from raysim.client_side.model_parts import NO_BATCH_NORM, mixes_samples
 from raysim.config.privacy import NEIGHBORS
 from raysim.config.privacy_conditions import neighbors
@@ -162,6 +164,13 @@ def _check_copies(config: RunConfig, federation: Federation) -> None:
             f"privacy.kind: {kind} with workload.partition views, where several clients have the same sample, so that "
             "ε would be wrong. Set workload.partition to dirichlet or iid, or privacy.noise_multiplier to 0, which "
             "claims no ε."
+        )
+    owned = getattr(getattr(federation, "train", None), "indices", None)  # of published splits, files of others
+    if owned is not None and len(np.unique(owned)) < len(owned):
+        raise ConfigError(
+            f"privacy.kind: {kind} with workload.partition published, which gives several clients the same sample, so "
+            "that ε would be wrong. Set workload.partition to dirichlet or iid, or privacy.noise_multiplier to 0, "
+            "which claims no ε."
         )
 
 

@@ -115,6 +115,7 @@ def without_tuned(result: RunResult) -> dict[str, Any]:
 def test_it_changes_nothing_else_of_a_run(tmp_path: Path) -> None:
     options = {"model__name": "mobilenet", "model__width": 0.1, "training__momentum": 0.9, "schedule__rounds": 2}
     options |= {"training__optimizer_state": "kept"}  # fine-tuning goes on from it, and leaves it as it was
+    options |= {"workload__clients": 2, "workload__limit": 100}
     plain = run(config(tmp_path / "plain", evaluation__fine_tune=0, **options))
     tuned = run(config(tmp_path / "tuned", **options))
     assert not [name for name in plain.rounds if str(name).startswith("tuned_")]

@@ -274,7 +274,7 @@ def test_fedavg_with_local_statistics_is_fedssp_that_shares_everything(tmp_path:
     """The same first round: FedSSP averages all named parameters, here by samples, and statistics stay."""
     short = {"schedule.rounds": 1, "model.hidden": 8, "model.layers": 1, "model.name": "spectral"}
     base = {"workload.name": "toy-graphs", "workload.graphs_per_client": 12, "workload.clients": 3, **short}
-    base |= {"engine.backend": "inline", "training.learning_rate": 0.01}
+    base |= {"engine.backend": "inline", "pictures": False, "training.learning_rate": 0.01}
     same = {"method.name": "fedssp", "method.share": "everything", "method.preference": False}
     ours = build(
         [{**base, "output": str(tmp_path / "a"), "method.name": "fedavg", "training.batchnorm_statistics": "local"}]

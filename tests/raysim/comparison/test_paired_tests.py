@@ -87,8 +87,11 @@ def residuals() -> NDArray[np.float64]:
     return np.concatenate([(own - own.mean()) * np.sqrt(len(own) / (len(own) - 1)) for own in cells])
 
 
-def test_a_row_beside_itself_alarms_in_no_more_than_5_percent(residuals: NDArray[np.float64]) -> None:
+def test_a_row_beside_itself_alarms_in_no_more_than_5_percent(
+    residuals: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """1,000 pairs of rows that are the same in truth, resampled from residuals of real runs."""
+    monkeypatch.setattr(paired_tests, "seeds_needed", lambda mean, deviation: None)  # a search, and not looked at
     generator = np.random.default_rng(0)
     drawn = generator.choice(residuals, (1000, 2, 10))
     found = [result_of((first - second).tolist()) for first, second in drawn]

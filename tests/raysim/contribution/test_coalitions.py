@@ -32,7 +32,12 @@ SLIPS = {
     "--workers 0": "--workers 0: not allowed. Allowed: a whole number ≥ 1.",
     "--output /proc/none": "raysim.contribution: [Errno 2] No such file or directory: '/proc/none'",
 }
-SYNTHETIC = {"workload__name": "synthetic", "method__name": "fedavg", "workload__limit": 600}
+SYNTHETIC = {
+    "workload__name": "synthetic",
+    "method__name": "fedavg",
+    "workload__train_size": 600,
+    "workload__test_size": 200,
+}
 RUN: dict[str, Any] = {"schedule__rounds": 2, "engine__checkpoint_every": 2}
 
 

@@ -114,6 +114,7 @@ def test_a_measure_without_an_effect_is_refused() -> None:
 
 def test_a_run_that_ended_early_ends_in_the_same_round_after_a_stop(make_config: MakeConfig) -> None:
     options: dict[str, Any] = {"schedule__rounds": 8, "evaluation__patience": 1, "training__learning_rate": 1e-6}
+    options |= {"model__name": "logistic", "workload__clients": 4, "workload__limit": 200}
     whole = run(make_config("whole", **options))
     rounds = len(whole.rounds)
     assert 1 < rounds < 8 and whole.summary["rounds"] == rounds and whole.summary["planned_rounds"] == 8

@@ -141,6 +141,8 @@ def test_every_method_does_with_few_clients_or_none(tmp_path: Path, method: str)
     common = {} if graphs else LOGISTIC | {"workload.clients": 6}
     few = {"schedule__sampling": "poisson", "schedule__sampling_rate": 0.18, "schedule__rounds": 8, "seed": 2}
     few |= {"schedule__joins": (), "schedule__join_every": 0, "evaluation__decompose_every": 0, "evaluation__every": 8}
+    if quick(method).get("workload__name") == "toy-graphs":
+        few["workload__graphs_per_client"] = 20
     config = small_run(tmp_path / "run", common, **quick(method) | few)
     result = run(config)
     sizes = set(result.rounds["participants"].tolist())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from raysim.client_side.worker import Worker
 from raysim.config.privacy import Privacy
 from raysim.engine import privacy_budget
-from raysim.engine.privacy_budget import PrivacyBudget
+from raysim.engine.privacy_budget import PrivacyBudget, with_privacy
 from raysim.engine.round_plan import Planner
+from raysim.errors import ConfigError
 from raysim.running.simulation import run
 from raysim.wrappers.accounting import Sums, epsilon
 from tests import wrapped_runs
@@ -35,6 +39,20 @@ def test_cohorts_of_late_joiners(tmp_path: Path) -> None:
     assert counted.histories(4) == {(Sums(2, 4, True, 2), Sums(3, 6, True, 2))}
     assert counted.histories(2) == {(Sums(2, 4, True, 2),)}
     assert epsilon(counted.histories(0), 1.0, PRIVACY) == 0
+
+
+def test_published_splits_that_overlap_have_no_epsilon(tmp_path: Path) -> None:
+    """Those that one draws never do; files of others may."""
+    config = small_run(tmp_path / "run", BASE, privacy__kind="local")
+    worker = worker_of(config)
+    federation: Any = worker.federation
+    told = list[str]()
+    with_privacy(worker, Planner(config, federation, None), None, told.append)
+    first, _, *rest = federation.train.indices.tolist()
+    twice = replace(federation.train, indices=np.array([first, first, *rest]))
+    shared = Worker(config, replace(federation, train=twice))
+    with pytest.raises(ConfigError, match="published, which gives several clients the same sample"):
+        with_privacy(shared, Planner(config, federation, None), None, told.append)
 
 
 def test_local_noise_counts_tasks(tmp_path: Path) -> None:

@@ -101,7 +101,13 @@ def test_a_head_that_does_not_tell_the_width_of_features_is_refused() -> None:
 
 def test_a_run_judges_its_clients_by_prototypes_and_gives_back_the_judged_model(tmp_path: Path) -> None:
     """The accuracy in the table is that of argmin ‖h − C̄‖ computed here, for the model that the run gives back."""
-    options: dict[str, Any] = {"workload": "digits", "clients": 3, "rounds": 2, "engine.backend": "inline"}
+    options: dict[str, Any] = {
+        "workload": "digits",
+        "clients": 3,
+        "rounds": 2,
+        "engine.backend": "inline",
+        "pictures": False,
+    }
     found = {}
     for predict in ("prototypes", "head"):
         result = raysim.run("fedproto", predict=predict, output=str(tmp_path / predict), **options)

@@ -80,7 +80,9 @@ def test_arrays_that_run_backwards_or_are_of_another_machine(tmp_path: Path) -> 
 
 
 def test_a_run_is_resumed_without_its_methods_name(tmp_path: Path) -> None:
-    raysim.run("fedprox", workload="synthetic", model="logistic", **QUICK | {"rounds": 1}, output=str(tmp_path / "run"))
+    sizes = {"train_size": 300, "test_size": 100}
+    options = {"workload": "synthetic", "model": "logistic", **sizes, **QUICK, "rounds": 1}
+    raysim.run("fedprox", **options, output=str(tmp_path / "run"))
     found = raysim.run(resume=tmp_path / "run", rounds=2)
     assert len(found.rounds) == 2 and found.config["method"]["name"] == "fedprox"
 

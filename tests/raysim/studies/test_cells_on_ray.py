@@ -14,12 +14,12 @@ from raysim import study
 from raysim.actors.long_tasks import LongTasks
 from raysim.errors import PlacementError
 from raysim.storage.claims import claim_of
-from raysim.studies import cell_run, cells_on_ray, study_file
+from raysim.studies import cells_on_ray, study_file
 from raysim.studies.board import Board
-from raysim.studies.cell_run import End, folder_of
+from raysim.studies.cell_run import folder_of
 from raysim.studies.cells_left import CellsLeft
 from raysim.studies.study_file import Study
-from tests.raysim.studies.test_side_by_side import LONG, Rounds, made, rows
+from tests.raysim.studies.test_side_by_side import LONG, goes_on, made, rows
 
 
 def computed(study: Study, asked: Callable[[], bool]) -> dict[str, str]:
@@ -104,9 +104,7 @@ def test_cells_on_ray_stop_after_their_present_round(tmp_path: Path, capsys: pyt
     cell = next(found.cells())
     assert computed(found, lambda: rounds_of(folder_of(cell)) > 6) == {}
     assert f"{cell.name}: stopped, its last whole round is saved" in capsys.readouterr().out
-    rounds = Rounds()
-    assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")
-    assert rounds.begun[0] > 6
+    assert goes_on(cell, to_its_end=False) > 6
     assert not [*found.results.glob(".study-*")]
 
 

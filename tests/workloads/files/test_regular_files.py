@@ -19,7 +19,7 @@ from pyarrow import parquet
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.leaf_files import read_leaf
 from raysim.workloads.files.parquet_files import read_parquet
-from raysim.workloads.files.regular_files import UNREADABLE, open_regular, open_unpacked
+from raysim.workloads.files.regular_files import UNREADABLE, allowed_bytes, open_regular, open_unpacked
 from raysim.workloads.files.table_files import read_table
 from raysim.workloads.graphs.set_files import SetFiles
 from raysim.workloads.huggingface.arrow_files import read_columns
@@ -28,6 +28,13 @@ from raysim.workloads.images.decode import FORMATS, decode
 from raysim.workloads.images.layout import _lines
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sixteenth of the least limit: to unpack its 268 MB takes seconds."""
+    assert allowed_bytes(0) == 2**28
+    monkeypatch.setattr("raysim.workloads.files.regular_files.SMALLEST_LIMIT", 2**24)
 
 
 @pytest.fixture
@@ -143,12 +150,13 @@ def test_texts_that_are_by_number_and_then_are_not(tmp_path: Path) -> None:
     assert read_parquet(tmp_path / "x.parquet").equals(table)
 
 
+@pytest.mark.usefixtures("small_limit")
 def test_a_packed_table_is_no_larger_than_it_may_be(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "x.csv.gz", "wb") as file:
-        for _ in range(300):
-            file.write(b"1,2\n" * 250_000)  # 300 MB
-    assert (tmp_path / "x.csv.gz").stat().st_size < 10**6
-    with pytest.raises(WorkloadError, match=r"unpacked it takes more than 0\.268 GB"):
+        for _ in range(20):
+            file.write(b"1,2\n" * 250_000)  # 20 MB
+    assert (tmp_path / "x.csv.gz").stat().st_size < 10**5
+    with pytest.raises(WorkloadError, match=r"unpacked it takes more than 0\.0168 GB"):
         read_table(tmp_path / "x.csv.gz")
 
 

@@ -85,7 +85,7 @@ def test_rows_with_the_clients_numbers_may_be_in_any_order(tmp_path: Path) -> No
 def test_json_with_windows_and_fedscales_columns(tmp_path: Path) -> None:
     rows = [{"computation": 50, "communication": 8000, "available": [[0, 10]], "period": 20}]
     found = make_profiles(trace(tmp_path, json.dumps(rows), ".json"), 1, seed=0)
-    assert found.seconds_per_sample.tolist() == [0.05]
+    assert found.seconds_per_sample.tolist() == pytest.approx([0.15])  # forward and backward
     assert found.bandwidth_down.tolist() == found.bandwidth_up.tolist() == [1e6]
     assert found.availability is not None
     assert found.availability.next(0, 30.0) == 40.0

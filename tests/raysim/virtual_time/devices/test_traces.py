@@ -98,9 +98,10 @@ def test_rows_of_the_first_clients_may_be_at_the_end_of_a_long_table(tmp_path: P
     assert column(tmp_path / "x.csv", 3) == [1.0, 2.0, 3.0]
 
 
-def test_a_packed_line_without_end_is_refused(tmp_path: Path) -> None:
+def test_a_packed_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raysim.workloads.files.regular_files.SMALLEST_LIMIT", 2**24)  # to unpack 268 MB takes seconds
     with gzip.open(tmp_path / "x.csv.gz", "wb") as file:
-        for _ in range(300):
+        for _ in range(20):
             file.write(bytes(10**6).replace(b"\0", b"x"))
     with pytest.raises(ConfigError, match="unpacked it takes more"):
         column(tmp_path / "x.csv.gz")
@@ -115,6 +116,6 @@ def test_a_large_json_file_is_refused_before_it_is_parsed(tmp_path: Path) -> Non
 
 def test_honest_traces_are_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps([{"computation": 2, "communication": 1000}, {"computation": "4"}]))
-    assert column(tmp_path / "x.json") == [0.002, 0.004]
+    assert column(tmp_path / "x.json") == pytest.approx([0.006, 0.012])
     (tmp_path / "x.csv").write_text("seconds_per_sample,available\n0.5,0-5;7-9\n0.25,\n7,\n")
     assert column(tmp_path / "x.csv") == [0.5, 0.25]
