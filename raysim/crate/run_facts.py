@@ -107,9 +107,7 @@ class RunFacts:
     @property
     def published(self) -> DataSet | None:
         """The published data set whose workload it ran; None for own files and data, whatever they are called."""
-        section = self.config.get("workload")
-        own = isinstance(section, Mapping) and section.get("path") is not None
-        return None if own else BY_NAME.get(self.workload)
+        return BY_NAME.get(self.workload)
 
     @property
     def data_digests(self) -> Mapping[str, str]:
@@ -119,7 +117,11 @@ class RunFacts:
         """
         if given := self.settings.get("workload.digest"):
             return {"data": f"sha256:{given}"}
-        return {file.name: file.digest for file in self.published.files} if self.published else {}
+        section = self.config.get("workload")
+        own = (
+            isinstance(section, Mapping) and section.get("path") is not None
+        )  # perhaps other files than were published
+        return {file.name: file.digest for file in self.published.files} if self.published and not own else {}
 
     @property
     def results(self) -> Mapping[str, float]:

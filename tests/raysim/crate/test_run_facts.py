@@ -25,6 +25,7 @@ def test_data_are_known_by_their_digests() -> None:
     given = facts(config={"workload": {"name": "given", "title": "wards"}}, settings={"workload.digest": "ab"})
     assert (given.data, given.data_digests, given.published) == ("wards", {"data": "sha256:ab"}, None)
     assert not facts(config={"workload": {"name": "digits"}}).data_digests
+    assert not facts(config={"workload": {"name": "heart-disease", "path": "mine"}}).data_digests
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,6 @@ def test_data_are_known_by_their_digests() -> None:
         {"name": "folder", "path": "mine/har"},
         {"name": "huggingface", "path": "mine/femnist"},
         {"name": "given", "title": "mnist"},
-        {"name": "heart-disease", "path": "mine"},
     ],
 )
 def test_data_of_ones_own_are_not_published_ones_of_their_name(section: dict[str, str]) -> None:
