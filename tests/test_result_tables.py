@@ -58,13 +58,13 @@ def test_the_table_on_the_page_is_made_of_the_rows(path: Path) -> None:
 def test_the_study_describes_its_rows(path: Path) -> None:
     """A cell's file has its settings, and the local epochs that are in every one of its rows."""
     assert cells(path)
-    right: dict[str, set[str]] = {}  # column and row → kept settings that are right, but for the seed
+    right: dict[tuple[str, str], set[str]] = {}  # column and row → kept settings that are right, but for the seed
     for cell in cells(path):
         config = cell.config()
         assert config.seed == cell.seed
         file = cell.path.with_suffix(".yaml")
         kept = file.read_text(encoding="utf-8").replace(f"\nseed: {cell.seed}\n", "\n") if file.exists() else ""
-        known = right.setdefault(cell.place, set())
+        known = right.setdefault((cell.column, cell.row), set())
         if cell.per_seed or kept not in known:
             check_cell(cell)  # that it can be run, too
             known.add(kept)

@@ -18,6 +18,8 @@ CHOICES_OF_AUTO: Mapping[str, tuple[str, ...]] = {
 """Options that may be left to a run (``auto``), and what it may decide; its proof has what it decided."""
 DECIDED = ("training.last_batch",)
 """Options that ``auto`` leaves to a run, and on which others depend; a folder may hold what its run has decided."""
+LENGTH, ON_CLIENT_ERROR = ("schedule.rounds", "schedule.epochs"), "engine.on_client_error"
+"""Options of results with which a run may go on otherwise than it began; of the length, the number of rounds counts."""
 
 
 @dataclass(frozen=True)

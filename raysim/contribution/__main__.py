@@ -22,7 +22,7 @@ from raysim.config.answering import Answer, answered
 from raysim.errors import ConfigError, ResultsError
 from raysim.remote.address import local_path
 from raysim.remote.places import run_folder
-from raysim.storage.atomic_files import write_atomically
+from raysim.storage.atomic_files import beside, write_atomically
 from raysim.studies.command import count_of, sampler_seed_of
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import placed, with_decisions
@@ -110,8 +110,7 @@ def _computed(options: argparse.Namespace) -> Answer:
         portable.start_again()
     config = with_decisions(check, stored, stored)
     measure = options.measure or ("accuracy" if "accuracy" in check.summary else "loss")
-    whole = folder.resolve()
-    place = options.output or whole.with_name(f"{whole.name}-contribution")
+    place = options.output or beside(folder, "contribution")
     request = {"proof": check.entries[-1].head, "measure": measure}
     if config.engine.gpus_per_client:  # whose sums are rounded otherwise
         request["device"] = "gpu"

@@ -118,10 +118,9 @@ class RunFacts:
         if given := self.settings.get("workload.digest"):
             return {"data": f"sha256:{given}"}
         section = self.config.get("workload")
-        own = (
-            isinstance(section, Mapping) and section.get("path") is not None
-        )  # perhaps other files than were published
-        return {file.name: file.digest for file in self.published.files} if self.published and not own else {}
+        if self.published is None or (isinstance(section, Mapping) and section.get("path")):
+            return {}  # a path may lead to other files than were published
+        return {file.name: file.digest for file in self.published.files}
 
     @property
     def results(self) -> Mapping[str, float]:

@@ -17,6 +17,7 @@ from raysim.client_side.model_notes import (
 )
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
+from raysim.config.all_sections import LENGTH, ON_CLIENT_ERROR
 from raysim.config.config_file import CONFIG_NAME, read_config_file, stored_text
 from raysim.config.run_config import flatten, to_dict
 from raysim.driver.federation_checks import (
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
     from raysim.workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
-MAY_CHANGE = ("schedule.rounds", "schedule.epochs", "engine.on_client_error")
-"""Settings of a run's results that it may go on with others of (raysim/running/open_run.py says when)."""
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
@@ -166,7 +165,7 @@ def _keep_settings(config: RunConfig, folder: RunFolder) -> None:
     """
     file = folder.path / CONFIG_NAME
     stored, asked = read_config_file(file, run_folder=True), flatten(to_dict(config))
-    if any(stored.get(name) != asked.get(name) for name in MAY_CHANGE):
+    if any(stored.get(name) != asked.get(name) for name in (*LENGTH, ON_CLIENT_ERROR)):
         write_atomically(file, stored_text(config).encode())
 
 

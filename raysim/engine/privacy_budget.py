@@ -159,16 +159,11 @@ def _check_copies(config: RunConfig, federation: Federation) -> None:
             "all clients, so that one sample is in the training of several, and ε would be wrong. Leave "
             "workload.samples_per_client out, or set privacy.noise_multiplier to 0, which claims no ε."
         )
-    if getattr(config.workload, "partition", "") == "views":
+    partition = getattr(config.workload, "partition", "")
+    owned = getattr(getattr(federation, "train", None), "indices", ())  # published splits are files of others
+    if partition == "views" or len(np.unique(owned)) < len(owned):
         raise ConfigError(
-            f"privacy.kind: {kind} with workload.partition views, where several clients have the same sample, so that "
-            "ε would be wrong. Set workload.partition to dirichlet or iid, or privacy.noise_multiplier to 0, which "
-            "claims no ε."
-        )
-    owned = getattr(getattr(federation, "train", None), "indices", None)  # of published splits, files of others
-    if owned is not None and len(np.unique(owned)) < len(owned):
-        raise ConfigError(
-            f"privacy.kind: {kind} with workload.partition published, which gives several clients the same sample, so "
+            f"privacy.kind: {kind} with workload.partition {partition}, where several clients have the same sample, so "
             "that ε would be wrong. Set workload.partition to dirichlet or iid, or privacy.noise_multiplier to 0, "
             "which claims no ε."
         )

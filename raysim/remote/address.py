@@ -52,7 +52,7 @@ def checked(text: str) -> str:
         )
     if ":" in parts[0].rpartition("@")[0]:
         raise ResultsError(
-            f"{found[1] if found else ''}://…: an address holds no password: it would be in config.yaml, run.log and "
+            f"{text.partition(':')[0]}://…: an address holds no password: it would be in config.yaml, run.log and "
             "what is published of the run. Give it where the program of this scheme reads it (environment, key file)."
         )
     return text

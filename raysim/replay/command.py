@@ -15,7 +15,7 @@ from raysim.remote.address import local_path
 from raysim.remote.places import run_folder
 from raysim.replay.change import Change, check_change, check_round, client_numbers
 from raysim.results.result import load_result
-from raysim.storage.atomic_files import unused
+from raysim.storage.atomic_files import beside, unused
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import placed
 
@@ -50,8 +50,7 @@ def read(options: argparse.Namespace) -> Command:
     check_change(change, stored, config)
     if options.membership and not without:
         raise ConfigError("--membership: it tests the samples of clients that are left out. Name one with --without.")
-    place = folder.resolve()  # "." has no name to put another one beside
-    target = options.output or unused(place.with_name(f"{place.name}-replay"))
+    target = options.output or unused(beside(folder, "replay"))
     return Command(check, change, stored, replace(config, output=str(target)), options.membership)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raysim.config.all_sections import DECIDED
+from raysim.config.all_sections import DECIDED, LENGTH, ON_CLIENT_ERROR
 from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, stored_text
 from raysim.config.registry import NO_CLASSES, Classes, names_of
 from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
@@ -68,11 +68,10 @@ def _resumed(config: RunConfig, path: Path) -> Path:
 
 def _changed_results(stored: RunConfig, config: RunConfig) -> list[str]:
     """The settings (``name: old → new``) in which ``config`` would lead to other results than ``stored``."""
-    # The number of rounds may change; of a length in epochs, the number of rounds that they make is all that counts.
-    free = ["schedule.rounds:", "schedule.epochs:"]
+    free = [*LENGTH]
     if stored.engine.on_client_error == "fail":
-        free.append("engine.on_client_error:")  # no client has failed so far, so every round is the same by either rule
-    changed = [line for line in differences(stored, config) if not line.startswith(tuple(free))]
+        free.append(ON_CLIENT_ERROR)  # no client has failed so far, so every round is the same by either rule
+    changed = [line for line in differences(stored, config) if line.partition(":")[0] not in free]
     if bool(stored.engine.gpus_per_client) != bool(config.engine.gpus_per_client):
         # How many share a GPU changes nothing; whether it is a GPU or a CPU changes how sums are rounded.
         old, new = stored.engine.gpus_per_client, config.engine.gpus_per_client

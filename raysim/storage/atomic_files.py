@@ -93,6 +93,12 @@ def write_whole(file: FileIO, data: bytes) -> None:
         raise
 
 
+def beside(folder: Path, ending: str) -> Path:
+    """The place ``NAME-ending`` beside a folder NAME, which may be given as ``.``; nothing is made."""
+    place = folder.resolve()
+    return place.with_name(f"{place.name}-{ending}")
+
+
 def unused(path: Path) -> Path:
     """The path or, with -2, -3 … behind it, the first that is not yet taken; nothing is made."""
     found, attempt = path, 1

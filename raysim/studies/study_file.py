@@ -234,7 +234,7 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
         check_calls(layer, path, (), trusted, advice=f"add --trust {path.parent}")
     if study.choice is not None:
         check_measure(f"{path}: choose: measure", study.choice.measure)
-    checked: set[str] = set()
+    checked: set[tuple[str, str]] = set()
     for cell in study.cells():
         if (length := max(len(cell.path.stem), len(file_name(cell.column)))) > LONGEST:
             raise mistake(
@@ -243,9 +243,9 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
                 f"its file's name has {length} characters. Allowed: {LONGEST}. Choose shorter names of rows and "
                 "columns, or a grid of fewer options.",
             )
-        if cell.place in checked and not cell.per_seed:
+        if (cell.column, cell.row) in checked and not cell.per_seed:
             continue  # its seed alone is another one
-        checked.add(cell.place)
+        checked.add((cell.column, cell.row))
         try:
             if both := next((path for path in cell.per_seed for layer in cell.layers if path in layer), None):
                 raise ConfigError(f"{both} is each cell's seed (per_seed), and has no other value. Leave one out.")

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from raysim.errors import ConfigError
 from raysim.schedule import cohort_size, joined
+from raysim.virtual_time.devices.traces import FORWARD
 
 if TYPE_CHECKING:
     from raysim.config.sections import Schedule
     from raysim.config.timing import Timing
     from raysim.virtual_time.devices.profiles import Profiles
 
-FORWARD = 3.0
-"""Forward passes that take as long as training on the same samples, which is a forward pass and twice that backward."""
 ANSWER_BYTES = 4
 """Bytes of a client's answer with its loss, a number in float32."""
 

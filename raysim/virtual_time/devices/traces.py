@@ -25,9 +25,11 @@ COLUMNS = ("seconds_per_sample", "bandwidth_down", "bandwidth_up", "latency", "d
 AVAILABLE = ("available", "period")
 """Windows of virtual seconds, ``0-3600;7200-9000`` or a list of pairs; and after how many seconds they come again, the
 same for all rows."""
-FEDSCALE = {"computation": ("seconds_per_sample", 3e-3), "communication": ("bandwidth_down", 1e-3)}
-"""FedScale's columns, and what they are here: milliseconds of a forward pass on a sample, of which training takes three
-times as many, as in FedScale (``ClientMetadata.get_completion_time``), and kbit/s both ways."""
+FORWARD = 3.0
+"""Forward passes that take as long as training on the same samples, which is a forward pass and twice that backward."""
+FEDSCALE = {"computation": ("seconds_per_sample", FORWARD * 1e-3), "communication": ("bandwidth_down", 1e-3)}
+"""FedScale's columns (milliseconds of a forward pass on a sample, kbit/s both ways), and what they are here; its own
+code, too, takes three forward passes for training (``ClientMetadata.get_completion_time``)."""
 LARGEST_JSON = 2**26
 CHUNK = 10_000
 """Rows of a table that are read at a time."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from raysim.config.run_config import build, to_dict
 from raysim.crate.run_facts import RunFacts, as_text
 from raysim.workloads.data_sets.catalog import BY_NAME
 
@@ -17,7 +18,7 @@ def facts(**fields: Any) -> RunFacts:
 
 
 def test_data_are_known_by_their_digests() -> None:
-    published = facts(config={"workload": {"name": "heart-disease"}})
+    published = facts(config=to_dict(build([{"workload.name": "heart-disease", "method.name": "fedavg"}])))
     assert set(published.data_digests) == {
         f"processed.{place}.data" for place in ("cleveland", "hungarian", "switzerland", "va")
     }
@@ -25,7 +26,8 @@ def test_data_are_known_by_their_digests() -> None:
     given = facts(config={"workload": {"name": "given", "title": "wards"}}, settings={"workload.digest": "ab"})
     assert (given.data, given.data_digests, given.published) == ("wards", {"data": "sha256:ab"}, None)
     assert not facts(config={"workload": {"name": "digits"}}).data_digests
-    assert not facts(config={"workload": {"name": "heart-disease", "path": "mine"}}).data_digests
+    own = build([{"workload.name": "heart-disease", "workload.path": "mine", "method.name": "fedavg"}])
+    assert not facts(config=to_dict(own)).data_digests
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_published_splits_that_overlap_have_no_epsilon(tmp_path: Path) -> None:
     first, _, *rest = federation.train.indices.tolist()
     twice = replace(federation.train, indices=np.array([first, first, *rest]))
     shared = Worker(config, replace(federation, train=twice))
-    with pytest.raises(ConfigError, match="published, which gives several clients the same sample"):
+    with pytest.raises(ConfigError, match="quantity, where several clients have the same sample"):
         with_privacy(shared, Planner(config, federation, None), None, told.append)
 
 
