@@ -74,6 +74,7 @@ def test_rows_columns_and_seeds_that_were_named_are_computed_alone(
     assert study.main([str(small), *HERE, "--column", "MLP", "--column", "Logistic", "--row", "FedAvg"]) == 0
     assert made[2:] == ["MLP / FedAvg / seed 0", "MLP / FedAvg / seed 1", "Logistic / FedAvg / seed 5"]
     assert study.main([str(small), *HERE, "--column", "Logistic", "--seeds", "0-1"]) == 0  # its own seed is 5
+    assert len(made) == 5
     assert study.main([str(small), *HERE, "--seeds", "1,5", "--row", "Strong prox"]) == 0
     assert made[5:] == ["Logistic / Strong prox / seed 5"]
     capsys.readouterr()
