@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 else:
     Sampling = Literal[SAMPLERS]
 _OORT = OnlyWith("schedule.sampling", "oort")
+_SECONDS = OnlyWith("devices.preset")  # without virtual time all clients are equally fast
 
 
 @dataclass(frozen=True)
@@ -80,18 +81,24 @@ class Schedule:
         _OORT,
     ] = 0
     speed_penalty: Annotated[
-        NonNegative, Help("exponent α on T / D of clients that take D > T seconds", "Oort, section 4.3"), _OORT
+        NonNegative,
+        Help("exponent α on T / D of clients that take D > T seconds", "Oort, section 4.3"),
+        _OORT,
+        _SECONDS,
     ] = 2.0
     preferred_speed: Annotated[
-        PositiveShare, Help("quantile of the clients' seconds that T is at first", "the code of Oort"), _OORT
+        PositiveShare, Help("quantile of the clients' seconds that T is at first", "the code of Oort"), _OORT, _SECONDS
     ] = 0.3
-    pacer_step: Annotated[Share, Help("amount by which that quantile grows", "Δ of Oort, Algorithm 1"), _OORT] = 0.05
+    pacer_step: Annotated[
+        Share, Help("amount by which that quantile grows", "Δ of Oort, Algorithm 1"), _OORT, _SECONDS
+    ] = 0.05
     pacer_window: Annotated[
         PositiveInt,
         Help(
             "rounds after which it grows, if their clients had less utility than those of as many before", "W of Oort"
         ),
         _OORT,
+        _SECONDS,
     ] = 20
     unseen_clients: Annotated[
         NonNegativeInt,

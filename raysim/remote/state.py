@@ -59,7 +59,7 @@ class State:
     writer: str
     """Random name of the process that wrote it, 16 hexadecimal digits."""
     rounds: int
-    """How many rows rounds.csv had."""
+    """How many rows rounds.csv had at least."""
     files: tuple[StoredFile, ...]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +14,13 @@ from raysim.remote.origins import read_origins, write_origins
 from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names, storable, whole_states
 from raysim.remote.store import Store
 from raysim.storage.folder_files import open_file
+from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_folder import RunFolder
 
 _FIRST = ("checkpoints/", "origin/", "summary.json")
 """Names that are read before all others: what is read after a checkpoint has at least the rows that it counts."""
+_GROWING = (PROOF_NAME, "clients.csv", "rounds.csv")
+"""Files that a round adds to, in the order in which their sizes are taken: a line of the proof comes after its rows."""
 _PASSES = 20
 KEPT_STATES = 2
 
@@ -73,7 +76,7 @@ class Upload:
             ChangingError: the folder was never still.
             OSError: a file of the folder cannot be read.
         """
-        files = self._files()
+        rounds, files = RunFolder(self._folder).rounds_written(), self._files()
         names = state_names(self.store)
         if any(name not in self._earlier and not name.endswith(f"-{self._writer}.json") for name in names):
             raise ConflictError
@@ -83,7 +86,7 @@ class Upload:
         if self.last and self.last.files == files:
             return self.last
         self._number = max([self._number, *(int(name.partition("-")[0]) for name in names)]) + 1
-        state = State(self._number, self._writer, RunFolder(self._folder).rounds_written(), files)
+        state = State(self._number, self._writer, rounds, files)
         with suppress(ResultsError):  # without it, on a full disk, --resume puts the folder aside
             write_origins(self._folder, [*(known.name for known in self._states), state.name])
         self._sent = state
@@ -106,28 +109,37 @@ class Upload:
                 found = dict(run_files(self._folder))
                 kept = storable(found)
                 self.left_out = sorted(found.keys() - kept)
-                return tuple(self._file(name, found[name]) for name in kept)
+                return tuple(self._read(kept, found))
             except (FileNotFoundError, ChangingError):  # a checkpoint was removed meanwhile
                 continue
         raise ChangingError
 
-    def _file(self, name: str, path: Path) -> StoredFile:
-        """The file, all blocks of which are stored."""
+    def _read(self, names: Sequence[str], paths: Mapping[str, Path]) -> Iterator[StoredFile]:
+        """Each file; those that grow as they are at one moment, though rounds end while others are sent."""
+        sizes: dict[str, int] = {}
+        for name in names:
+            if not sizes and not name.startswith(_FIRST):
+                sizes = {grown: paths[grown].stat().st_size for grown in _GROWING if grown in names}
+            yield self._file(name, paths[name], sizes.get(name))
+
+    def _file(self, name: str, path: Path, limit: int | None = None) -> StoredFile:
+        """The file, or its first ``limit`` bytes, all blocks of which are stored."""
         with open_file(path, inner=name.count("/")) as file:
             found = os.fstat(file.fileno())
-            mark = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+            end = found.st_size if limit is None else limit
+            mark = (end, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
             if name in self._seen and self._seen[name][0] == mark:
                 return self._seen[name][1]
             blocks: list[str] = []
-            for start in range(0, found.st_size, BLOCK_BYTES):
-                size = min(BLOCK_BYTES, found.st_size - start)
+            for start in range(0, end, BLOCK_BYTES):
+                size = min(BLOCK_BYTES, end - start)
                 data = _exactly(file.fileno(), start, size)
                 blocks.append(hashlib.sha256(data).hexdigest())
                 if self._stored.get(blocks[-1]) != size:
                     self.store.put(f"{BLOCKS}/{blocks[-1]}", data)
                     self._stored[blocks[-1]] = size
                     self._ours.add(blocks[-1])
-        stored = StoredFile(name, found.st_size, tuple(blocks))
+        stored = StoredFile(name, end, tuple(blocks))
         self._seen[name] = (mark, stored)
         return stored
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.command_line import given_options
+from raysim.config.conditions import own_models
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
@@ -16,6 +17,7 @@ from raysim.remote.places import run_folder
 from raysim.replay.change import Change, check_change, check_round, client_numbers
 from raysim.results.result import load_result
 from raysim.storage.atomic_files import beside, unused
+from raysim.storage.run_folder import check_free
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import placed
 
@@ -50,7 +52,10 @@ def read(options: argparse.Namespace) -> Command:
     check_change(change, stored, config)
     if options.membership and not without:
         raise ConfigError("--membership: it tests the samples of clients that are left out. Name one with --without.")
+    if options.membership and own_models(config):
+        raise ConfigError("--membership: clients have models of their own, and there is no global one to attack.")
     target = options.output or unused(beside(folder, "replay"))
+    check_free(target)  # before any round is computed
     return Command(check, change, stored, replace(config, output=str(target)), options.membership)
 
 

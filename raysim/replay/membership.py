@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.config.conditions import own_models
 from raysim.config.run_config import with_sections
 from raysim.errors import ResultsError
 from raysim.workloads.metrics import area_under_curve
@@ -71,17 +70,14 @@ def membership(clients: Sequence[int], run: tuple[RunConfig, Path], replay: tupl
         replay: the same of the replay.
 
     Raises:
-        ResultsError: a run has no global model.
+        ResultsError: there are no other samples to compare with, or the loss is none of single samples.
     """
     from raysim.client_side.worker import Worker
     from raysim.engine.load_federation import load_federation
     from raysim.results.load_model import model_of
     from raysim.workloads.parallel_map import Sequential
 
-    config = run[0]
-    if own_models(config):
-        raise ResultsError("--membership: clients have models of their own, and there is no global one to attack")
-    config = with_sections(config, engine=replace(config.engine, gpus_per_client=0.0))
+    config = with_sections(run[0], engine=replace(run[0].engine, gpus_per_client=0.0))
     worker = Worker(config, load_federation(config, Sequential()))
     models = [model_of(own, folder) for own, folder in (run, replay)]
     found = []

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,36 +54,25 @@ class RunFolder:
         Raises:
             ResultsError: there is a run already, or something else, or the folder cannot be written.
         """
-        _check_name(path)
-        place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
-        if place.exists() and not place.is_dir():
-            raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
+        check_free(path)
         existed = path.is_dir()
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            found = sorted(entry.name for entry in path.iterdir())
-            if not found:
-                facts = {**environment, _EXISTED: True} if existed else environment
-                try:
-                    write_atomically(path / "environment.json", json_bytes(facts))
-                    # Last, because it is what makes the folder a run.
-                    if write_new(path / "config.yaml", config_yaml.encode()):
-                        sync_directory(path)
-                        return cls(path)
-                except (OSError, ResultsError):  # the disk is full: what has been written goes
-                    if not is_run(path):
-                        (path / "environment.json").unlink(missing_ok=True)
-                        if not existed:
-                            with suppress(OSError):
-                                path.rmdir()
-                    raise
-                found = ["config.yaml"]
-        if "config.yaml" in found:
-            raise ResultsError(
-                f"{path} already holds a run. Go on with it through --resume {path}, or choose another folder."
-            )
-        # Not even beside foreign files: a run that fails at once takes its folder back, whole.
-        raise ResultsError(f"{path} is not empty (it holds {found[0]}). Choose a new or an empty folder for the run.")
+            facts = {**environment, _EXISTED: True} if existed else environment
+            try:
+                write_atomically(path / "environment.json", json_bytes(facts))
+                # Last, because it is what makes the folder a run.
+                if write_new(path / "config.yaml", config_yaml.encode()):
+                    sync_directory(path)
+                    return cls(path)
+            except (OSError, ResultsError):  # the disk is full: what has been written goes
+                if not is_run(path):
+                    (path / "environment.json").unlink(missing_ok=True)
+                    if not existed:
+                        with suppress(OSError):
+                            path.rmdir()
+                raise
+        raise _occupied(path, ["config.yaml"])  # another process was faster
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -194,6 +183,31 @@ class RunFolder:
         line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {harmless(text)}\n"
         with suppress(DiskFullError), writing(self.path):
             append_whole(self.path / "run.log", line.encode())
+
+
+def check_free(path: Path) -> None:
+    """Check that a new run can have this folder, which may exist but must be empty.
+
+    Raises:
+        ResultsError: there is a run already, or something else, or the folder cannot be read.
+    """
+    _check_name(path)
+    place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
+    if place.exists() and not place.is_dir():
+        raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
+    with writing(path):
+        found = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+    if found:
+        raise _occupied(path, found)
+
+
+def _occupied(path: Path, found: Sequence[str]) -> ResultsError:
+    if "config.yaml" in found:
+        return ResultsError(
+            f"{path} already holds a run. Go on with it through --resume {path}, or choose another folder."
+        )
+    # Not even beside foreign files: a run that fails at once takes its folder back, whole.
+    return ResultsError(f"{path} is not empty (it holds {found[0]}). Choose a new or an empty folder for the run.")
 
 
 def _check_name(path: Path) -> None:

@@ -32,12 +32,12 @@ BASE: dict[str, Any] = LOGISTIC | {
     "engine.checkpoint_every": 1,
     "engine.keep_checkpoints": 6,
 }
-OORT = BASE | {"schedule.sampling": "oort", "schedule.pacer_window": 1}
+OORT = BASE | {"schedule.sampling": "oort"}
 PHONES = {"devices__preset": "phones", "devices__drop_probability": 0.4}
 KINDS: dict[str, dict[str, Any]] = {
-    "power of choice": {"schedule__sampling": "power-of-choice", "schedule__pacer_window": None},
+    "power of choice": {"schedule__sampling": "power-of-choice"},
     # So many tasks are lost that some cohorts are chosen twice in a round.
-    "oort, in virtual time": PHONES,
+    "oort, in virtual time": PHONES | {"schedule__pacer_window": 1},
     "oort, by models of clients' own": {"method__name": "local"},
 }
 

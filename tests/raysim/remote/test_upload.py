@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from raysim.remote.download import download
 from raysim.remote.state import State, whole_states
 from raysim.remote.store import Store
 from raysim.remote.upload import ConflictError, Upload
+from raysim.storage.folder_files import open_file
 
 
 @pytest.fixture
@@ -39,6 +41,33 @@ def test_a_state_that_came_since_the_folder_was_read_is_kept(store: Store, tmp_p
     assert whole_states(store)[-1] == newest
     a_folder(here, 5)
     assert Upload(store, here).bring().number == 3  # after a restart: the folder comes from these states
+
+
+def test_rounds_that_end_while_files_are_sent_are_left_to_the_next_state(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """clients.csv was sent before a round ended, and proof.jsonl after it: the state did not agree with its proof."""
+    here, names = a_folder(tmp_path / "here", 1), ("clients.csv", "rounds.csv", "proof.jsonl")
+
+    def a_round_ends() -> None:
+        for name in names:
+            with (here / name).open("a") as file:
+                file.write("a round\n")
+
+    def slow(path: Path, **options: int) -> FileIO:
+        a_round_ends()
+        return open_file(path, **options)
+
+    a_round_ends()
+    sender = Upload(store, here)
+    with monkeypatch.context() as patched:
+        patched.setattr(upload, "open_file", slow)
+        sender.bring()
+    download(store, tmp_path / "first")
+    assert [(tmp_path / "first" / name).read_text().count("a round") for name in names] == [1, 1, 1]
+    sender.bring()
+    download(store, tmp_path / "second")
+    assert all((tmp_path / "second" / name).read_bytes() == (here / name).read_bytes() for name in names)
 
 
 def test_a_new_run_goes_to_no_address_that_holds_one(store: Store, tmp_path: Path) -> None:

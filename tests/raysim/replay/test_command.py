@@ -155,6 +155,10 @@ def test_the_samples_of_a_client_that_is_left_out_are_attacked_in_both_models(
         (["--set", "mu"], "--set mu: it is no NAME=VALUE, method.mu=0.1 say."),
         (["--set", "schedule.without=1"], "--set schedule.without: say --without."),
         (["--membership"], "--membership: it tests the samples of clients that are left out."),
+        (
+            ["--without", "0", "--membership", "--set", "batchnorm_statistics=local"],
+            "--membership: clients have models of their own, and there is no global one to attack.",
+        ),
         (["--without", "0", "--without", "1", "--without", "2", "--without", "3"], "all 4 clients are left out"),
         (["--without", "0", "--set", "devices.preset=phones"], "schedule.without: [0] is not possible with devices"),
     ],
@@ -165,6 +169,15 @@ def test_what_cannot_be_replayed_is_refused(
     assert main([str(folder), "--output", str(tmp_path / "replay"), *words]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "replay").exists()
+
+
+def test_a_folder_that_is_not_free_is_refused_before_a_round_is_computed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("raysim.replay.begin._rounds_before", lambda *_: pytest.fail("rounds were computed"))
+    (tmp_path / "notes.txt").touch()
+    assert main([str(folder), "--from", "4", "--output", str(tmp_path)]) == 2
+    assert f"{tmp_path} is not empty (it holds notes.txt). Choose a new or an empty folder" in capsys.readouterr().err
 
 
 def test_the_folder_is_checked_and_the_rounds_before_too(
