@@ -23,7 +23,7 @@ round and reason, which stand under the table; a repeat tries it again. A study 
     heat_map: {path: c.png, measure: accuracy, label: test accuracy}  # optional: the table as colored squares
     compare: [{rows: [FedRAD], against: FedAvg, measure: accuracy}]  # optional: differences; also columns: [CNN]
     statistics: true  # optional: tests of these differences, or of all rows less the first; the best rows marked
-    resampled: {test: 1, training: 8}  # optional: samples that every seed draws anew from the same ones, as folds do
+    resampled: {test: 1, training: 8, folds: 10}  # optional: seeds draw from the same samples; how many folds
 
 Without ``columns`` there is one, without a name. An option that a combination's method, workload or model does not have
 is left out of it (fedavg has no ``mu``), and combinations that are equal then are one row. In a shell, ``--grid

@@ -77,6 +77,28 @@ def test_both_terms_of_fedavg_grow_from_even_parts_to_skewed_ones_in_six_of_six_
         assert sum(skewed < more_skewed for _, skewed, more_skewed in splits) == 3
 
 
+def test_the_summary_of_fedrads_gains_is_that_of_their_places() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("fedrad*.md")))
+    tables = {made[1].strip(): made["tables"] for made in WRITTEN.finditer(pages)}
+    lines = re.findall(r"^\| (\S+ − FedAvg), .* \| (fedrad-.*) \| (.*) \| (.*) \| (.*) \|$", pages, re.MULTILINE)
+    counted = {"FedRAD − FedAvg": 0}
+    for difference, studies, printed, here, said in lines:
+        place = rf"^\| {difference} \| .* \| (\S+) \| (\S+) \[.*?\| (confirmed|refuted|not told)[^|]*\|$"
+        found = [row for study in studies.split(", ") for row in re.findall(place, tables[study], re.MULTILINE)]
+        of_paper, ours = ([*dict.fromkeys(sorted((row[i] for row in found), key=number))] for i in (0, 1))
+        assert printed == (" to ".join((of_paper[0], of_paper[-1])) if len(of_paper) > 1 else of_paper[0])
+        assert here == f"{ours[0]} to {ours[-1]} in {len(found)} places"
+        verdicts = {word: sum(row[2] == word for row in found) for word in ("refuted", "confirmed", "not told")}
+        assert said == ", ".join(f"{word} in {count}" for word, count in verdicts.items() if count)
+        counted[difference] = counted.get(difference, 0) + len(found)
+    assert counted["FedRAD − FedAvg"] == len(re.findall(r"^\| FedRAD − FedAvg \|.*\| refuted.*$", pages, re.MULTILINE))
+
+
+def number(text: str) -> float:
+    """A figure of a page, which may have a minus sign of its own."""
+    return float(text.replace("−", "-"))
+
+
 def test_pages_without_rows_are_not_excused() -> None:
     assert set(NO_ROWS) <= {page.name for page in PAGES}
     assert all(reason for reasons in NO_ROWS.values() for reason in reasons.values())

@@ -21,13 +21,13 @@ LEAST_SEEDS = 3
 """Two differences that are alike by chance have an interval as narrow as any."""
 NUMBER = re.compile(r"[-+−]?(\d+(\.\d*)?|\.\d+)([eE][-+−]?\d+)?")
 ABOUT = (
-    "*confirmed*: the interval lies on the paper's side of zero, *but smaller (larger) here* if it leaves the paper's "
-    "difference out; *refuted at this size*: it holds zero, or lies beyond it (*the other way round*), and leaves the "
-    "paper's difference out, for the data, network and clients here; *N seeds would*: they find so large a "
-    f"difference with a power of {100 * POWER:g} %, at the spread seen here (*though N seeds would find it*: as many "
-    "have run; *more samples*: no number of seeds does, as they share theirs); *none*: the paper's two numbers are "
-    "equal. The paper's difference is taken as printed, as if it had no spread. No interval is corrected for the "
-    "number of them."
+    "*confirmed*: the whole interval lies on the paper's side of zero, *but smaller (larger) here* if it excludes the "
+    "paper's difference; *refuted at this size*: it does not, and excludes the paper's difference (*the other way "
+    "round*: it lies beyond zero), for the data, network and clients here; *not told*: it holds zero and the paper's "
+    f"difference. *N seeds would* show so large a difference with a power of {100 * POWER:g} %, at the spread seen "
+    "here; *though N seeds are enough*: as many have run, and it does not show; *more samples, more than N folds*: no "
+    "number of seeds shows it, as they share their samples; *none*: the paper's two numbers are equal. The paper's "
+    "difference is taken as printed, as if it had no spread. No interval is corrected for the number of them."
 )
 
 
@@ -41,7 +41,7 @@ def table(outcomes: Outcomes) -> Table:
             continue
         scale, claimed = outcomes.scale_of_differences(measure), printed[0] - printed[1]
         here, spread = mean_difference(differences, outcomes.resampled), deviation(differences)
-        told = verdict(claimed / scale.factor, here, spread, outcomes.resampled)
+        told = verdict(claimed / scale.factor, here, spread, outcomes.resampled, outcomes.folds)
         of = ", ".join(filter(None, (column, outcomes.heading(measure))))
         paper = f"{claimed:+{scale.form}}".replace("-", "−")
         rows.append(
@@ -53,13 +53,16 @@ def table(outcomes: Outcomes) -> Table:
     return Table("claims", "difference", heads, tuple(rows), tuple(records), (ABOUT,) if rows else ())
 
 
-def verdict(claimed: float, here: Difference, spread: float | None, resampled: float = 0.0) -> str:
+def verdict(
+    claimed: float, here: Difference, spread: float | None, resampled: float = 0.0, folds: int | None = None
+) -> str:
     """Whether a paper's difference is confirmed, refuted, or out of reach of so few seeds.
 
     Args:
         claimed: the paper's difference, in the unit of ``here``.
         spread: standard deviation of the paired differences; None with one seed.
         resampled: test samples per training sample, where every seed draws both anew from one pool.
+        folds: how many seeds there are at most, where each is a fold; None: no limit.
     """
     if math.isnan(here.mean):
         return "not told: not all values are finite"
@@ -79,7 +82,9 @@ def verdict(claimed: float, here: Difference, spread: float | None, resampled: f
         return "refuted at this size"
     needed = seeds_needed(size, spread, resampled) or 2
     if needed <= here.seeds:
-        return f"not told, though {needed} seeds would find it"
+        return f"not told, though {needed} seeds are enough"
+    if folds and needed > folds:
+        return f"not told: it takes more than the {folds} folds"
     if needed < MOST_SEEDS:
         return f"not told: {needed} seeds would"
     return "not told: it takes more samples" if resampled else f"not told: > {MOST_SEEDS:,} seeds would"

@@ -55,6 +55,8 @@ class Outcomes:
     heads: Heads = field(default_factory=dict)
     resampled: float = 0.0
     """Test samples per training sample, where every seed draws both anew from one pool; 0: seeds share no drawing."""
+    folds: int | None = None
+    """Where a seed is a fold of the same samples: how many there are, and so the most seeds; None: no limit."""
     chosen: bool = False
     """Whether each row is the one with every seed that was chosen among several, whose failures count as its own."""
 

@@ -141,6 +141,8 @@ class Resampled(Entry):
 
     test: Annotated[int, Field(ge=1)]
     training: Annotated[int, Field(ge=1)]
+    folds: Annotated[int, Field(ge=2)] | None = None
+    """Where a seed is a fold: how many there are."""
 
     @property
     def ratio(self) -> float:

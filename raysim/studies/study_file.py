@@ -104,6 +104,8 @@ class Study:
     choice: Choice | None = None
     resampled: float = 0.0
     """Test samples per training sample, where every seed draws both anew from one pool."""
+    folds: int | None = None
+    """Where a seed is a fold: how many there are."""
     placed: Mapping[str, Any] = field(default_factory=dict)
     """Options of every cell that say where it is computed, beside those of the file."""
 
@@ -188,6 +190,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         printed(path, measures, columns, rows),
         choice,
         file.resampled.ratio if file.resampled else 0.0,
+        file.resampled.folds if file.resampled else None,
     )
     if study.statistics and not study.compare:
         study = replace(study, compare=_compared(measures, study.shown_rows))

@@ -132,16 +132,15 @@ def outcomes(study: Study, failed: Mapping[tuple[str, str], int], kept: KeptRuns
         study.paper,
         heads(study),
         study.resampled,
+        study.folds,
     )
 
 
 def heads(study: Study) -> Heads:
     """The heads of the proofs of all cells that are there, as far as they were kept."""
-    found: dict[tuple[str, str, int], str] = {}
-    for cell in sorted(study.cells(), key=lambda cell: [*study.columns].index(cell.column)):
-        if cell.path.exists() and HEAD.fullmatch(head := (text_of(proof_of(cell)) or "").strip()):
-            found[cell.row, cell.column, cell.seed] = head
-    return found
+    cells = sorted(study.cells(), key=lambda cell: [*study.columns].index(cell.column))
+    texts = {(c.row, c.column, c.seed): (text_of(proof_of(c)) or "").strip() for c in cells if c.path.exists()}
+    return {place: text for place, text in texts.items() if HEAD.fullmatch(text)}
 
 
 def _budget(study: Study) -> str:

@@ -37,10 +37,13 @@ def test_what_cannot_be_told_says_how_many_seeds_could() -> None:
     # A difference of one standard deviation needs 10 pairs for a power of 80 % (Cohen 1988: n = 7.85 / d² + 2).
     assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 5), 1.0) == "not told: 10 seeds would"
     assert claims.verdict(0.001, Difference(0.0, -1.0, 1.0, 5), 1.0) == "not told: > 10,000 seeds would"
-    assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 12), 1.0) == "not told, though 10 seeds would find it"
+    assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 12), 1.0) == "not told, though 10 seeds are enough"
     assert claims.verdict(1.0, Difference(0.5, None, None, 1), None) == "not told by one seed"
     assert claims.verdict(1.0, Difference(-0.5, -0.6, -0.4, 2), 0.01) == "not told by two seeds"
     assert claims.verdict(0.5, Difference(0.5, -0.5, 1.5, 5), 1.0, 0.1) == "not told: it takes more samples"
+    folds = (Difference(0.5, -0.5, 1.5, 5), 1.0, 0.01)
+    assert claims.verdict(1.0, *folds, 11) == "not told: 11 seeds would"
+    assert claims.verdict(1.0, *folds, 10) == "not told: it takes more than the 10 folds"
 
 
 def test_seeds_that_share_samples_are_told_apart_less() -> None:

@@ -154,8 +154,9 @@ def test_names_are_short_enough_for_all_files_of_a_cell(small: Path) -> None:
 
 
 def test_a_study_says_how_many_samples_seeds_draw_anew(small: Path) -> None:
-    small.write_text(TEXT + "resampled: {test: 1, training: 8}\n", encoding="utf-8")
-    assert tables.outcomes(study_file.read(small), {}).resampled == 0.125
+    small.write_text(TEXT + "resampled: {test: 1, training: 8, folds: 10}\n", encoding="utf-8")
+    found = tables.outcomes(study_file.read(small), {})
+    assert (found.resampled, found.folds) == (0.125, 10)
 
 
 def test_a_study_that_is_not_there_or_no_text_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
