@@ -34,8 +34,6 @@ NO_ROWS: Mapping[str, Mapping[str, str]] = {
         "A negative aggregation term says": SIGN,
         "BatchNorm behind the last convolutions": "a place",
         "whose accuracy is no higher": "both rows give a constant answer or nearly, as the sentence before says",
-        "It said that FedLD lowers": "quotes an earlier version of the page",
-        "In every cell behind it": "quotes an earlier version of the page",
     },
     "power.md": {"is *confirmed* where the interval": "the meaning of a word"},
     "robustness.md": {"found `norm-bound` to help": "a paper's finding"},

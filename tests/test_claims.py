@@ -89,7 +89,7 @@ def test_the_summary_of_fedrads_gains_is_that_of_their_places() -> None:
         assert printed == (" to ".join((of_paper[0], of_paper[-1])) if len(of_paper) > 1 else of_paper[0])
         assert here == f"{ours[0]} to {ours[-1]} in {len(found)} places"
         verdicts = {word: sum(row[2] == word for row in found) for word in ("refuted", "confirmed", "not told")}
-        assert said == ", ".join(f"{word} in {count}" for word, count in verdicts.items() if count)
+        assert said == ", ".join(f"{count} {word}" for word, count in verdicts.items() if count)
         counted[difference] = counted.get(difference, 0) + len(found)
     assert counted["FedRAD − FedAvg"] == len(re.findall(r"^\| FedRAD − FedAvg \|.*\| refuted.*$", pages, re.MULTILINE))
 
