@@ -90,6 +90,7 @@ def drive(
         stack.enter_context(fixed_threads(config.engine.threads))
         with step(observer, "starting client actors" if config.engine.backend == "ray" else "building the model"):
             pool = stack.enter_context(closing(make_pool(federation, at_once(config, federation.clients))))
+            del federation  # on Ray the pool's lies in the object store: no second copy for the whole run
             drawing = PartitionDrawing(observer.note, pool, path, config.pictures)
             notes = RunNotes(folder, Several(observer, drawing))
             rounds = _rounds(config, pool, notes, stopping)

@@ -55,6 +55,11 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             "those that take no part (schedule.unseen_clients, schedule.without, --without), so that the others would "
             "be trained on these. Set workload.exchange to none, or let all clients take part."
         )
+    if len(config.schedule.joins) > 1 and not traits.pooled and any(exchanged_before_training(federation)):
+        raise ConfigError(
+            f"schedule.joins: clients of {federation.name} send one another features of nodes before training, also "
+            "those that have not joined yet. Set workload.exchange to none, or let all clients be there from the start."
+        )
     if config.schedule.joins and not traits.pooled:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:

@@ -131,8 +131,11 @@ class Collector:
         self._receive(cohorts)
         owners = {client: cohort for cohort in cohorts for client in cohort.updates}
         if not owners:
-            alone = f". {self._instead}" if self._config.timing.rule.single else ""
-            raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate{alone}")
+            if self._config.timing.rule.single:
+                way_out = self._instead
+            else:
+                way_out = "See why in run.log; larger cohorts (schedule.sampling_rate) hold others beside them"
+            raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate. {way_out}")
         with self._pool.recorder.phase("rows"):
             taken = [(client, owners[client]) for client in sorted(owners)]
             weights = [1 if self._plain else cohort.plan.samples[client] for client, cohort in taken]

@@ -86,11 +86,12 @@ def decompose_round(
         label = f"round {state.round}, global losses of clients {group}"
         # L_j(θ⁺) of the new global model
         judged = EvaluateClients(moment, tuple(group), packed, ("train",), averaged=method.traits.judged_apart)
-        jobs.append(Job(judged, packed.inputs, 0, len(group), label, name))
+        jobs.append(Job(judged, packed.inputs, 0, sum(map(pool.federation.samples, group)), label, name))
     results = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([sums.loss for part in results[len(clients) :] for (sums,) in part])
-    return decompose(sample_weights(collected.updates.samples), matrix, everywhere if everywhere.size else None)
+    samples = [row["samples"] for row in collected.rows]  # a method's own weights may be others
+    return decompose(sample_weights(samples), matrix, everywhere if everywhere.size else None)
 
 
 def _changes_data(method: Any) -> bool:

@@ -182,7 +182,7 @@ class Rounds:
             if collected.updates.clients or self.method.traits.empty_rounds:
                 server = self.method.aggregate(server, collected.updates, context)
         check_report(context.report, len(collected.updates.clients), number, self.worker.objective.columns)
-        check_server(server, self._first_server, number, type(self.method).__name__, self.config)
+        check_server(server, self._first_server, number, type(self.config.method).__name__, self.config)
         aggregated = time.perf_counter()
         before = self.state
         try:

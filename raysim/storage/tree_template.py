@@ -11,19 +11,22 @@ import numpy as np
 from raysim.storage.pytree import JSON, Array, children, is_dataclass, key_name, open_node, pack, rebuild
 
 
-def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str) -> Any:
+def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str, copied: bool = True) -> Any:
     """Rebuild the tree that ``pack`` split, with the types of ``template``.
 
     Classes come from the template alone, so a file can never choose what is built. In a template, an axis of size 0 is
     free, an empty dict, list or tuple has any plain content, and ``None`` stands for anything plain (arrays, scalars,
     ``None`` and containers of these, but no dataclass). Everything else must agree.
 
+    Args:
+        copied: whether arrays are copied; a view would keep a file's whole buffer alive and be read-only.
+
     Raises:
         ValueError: a leaf is missing, not expected, or of another type, dtype or shape; the message names it.
     """
     tag, content = open_node(node)
     inner = tag in ("fields", "list", "tuple", "dict")
-    value = None if inner else _leaf(node, arrays, name)
+    value = None if inner else _leaf(node, arrays, name, copied)
     if template is not None and not (_tag(template) == tag if inner else _fits(value, template)):
         raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
     if not inner:
@@ -40,7 +43,7 @@ def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str)
         if leaf not in expected:
             raise ValueError(f"{leaf}: expected nothing, found {_describe_node(child)}")
     # A dict comes back in the order in which it was saved, so that a loop over it adds up the same way.
-    values = {leaf: unpack(child, arrays, expected[leaf], leaf) for leaf, child in found.items()}
+    values = {leaf: unpack(child, arrays, expected[leaf], leaf, copied) for leaf, child in found.items()}
     if tag == "dict":
         return {key: values[leaf] for (key, _), leaf in zip(content, found, strict=True)}
     ordered = [values[leaf] for leaf in expected]
@@ -56,7 +59,7 @@ def check_fits(state: object, template: object, name: str) -> None:
         ValueError: it has another leaf, type, dtype or shape; the message names the first of them.
         TypeError: a leaf is nothing that a state can hold.
     """
-    unpack(*pack(state, name), template, name)
+    unpack(*pack(state, name), template, name, copied=False)
 
 
 def _node_children(tag: str, content: Any, name: str) -> Iterator[tuple[str, JSON]]:
@@ -65,7 +68,7 @@ def _node_children(tag: str, content: Any, name: str) -> Iterator[tuple[str, JSO
     return ((key_name(name, key), node) for key, node in (content if tag == "dict" else content.items()))
 
 
-def _leaf(node: JSON, arrays: Mapping[str, Array], name: str) -> Any:
+def _leaf(node: JSON, arrays: Mapping[str, Array], name: str, copied: bool) -> Any:
     tag, content = open_node(node)
     if tag == "float":
         return struct.unpack(">d", bytes.fromhex(content))[0]
@@ -73,8 +76,9 @@ def _leaf(node: JSON, arrays: Mapping[str, Array], name: str) -> Any:
         return content
     if content not in arrays:
         raise ValueError(f"{name}: expected {_describe_node(node)}, found no such array in the file")
-    # Copied: a view would keep the whole file's buffer alive and be read-only.
-    return np.array(arrays[content], order="C") if tag == "array" else arrays[content][()]
+    if tag != "array":
+        return arrays[content][()]
+    return np.array(arrays[content], order="C") if copied else arrays[content]
 
 
 def _tag(template: object) -> str:

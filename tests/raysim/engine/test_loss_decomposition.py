@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,11 @@ from raysim.cohort import Cohort
 from raysim.config import registry
 from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig
-from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.engine.evaluation import EvaluateClients
+from raysim.engine.loss_decomposition import results_of
+from raysim.exchange.pool_protocol import Job, Pool
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates
+from raysim.methods.fedavg import FedAvg
 from raysim.results.result import comparable
 from raysim.running.simulation import run
 from raysim.workloads.metrics import evaluate
@@ -239,6 +244,35 @@ def test_fed_pubs_averaged_models_are_judged(tmp_path: Path) -> None:
     options |= {"model.name": "gcn", "schedule.rounds": 2, "method.name": "fedpub", "method.proxies": 1}
     rows = run(small_run(tmp_path / "run", {**options, "evaluation.decompose_every": 1})).rounds
     assert (abs(rows["aggregation_term"] + rows["distribution_shift_term"]) > 1e-4).all()
+
+
+@dataclass(frozen=True)
+class PlainMean(FedAvg):
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, plain_mean=True)
+
+
+def test_a_mean_over_clients_leaves_the_weights_of_the_terms(tmp_path: Path) -> None:
+    """p_i = m_i / m for any method: with a plain mean every client counted the same in all terms."""
+    plain = run(config(tmp_path, f"{__name__}:PlainMean", 1)).rounds.iloc[0]
+    whole = run(config(tmp_path, "fedavg", 1)).rounds.iloc[0]
+    terms = ["local_loss", "distribution_shift_term"]  # of the clients' models, which round 1 trains alike
+    assert plain[terms].tolist() == pytest.approx(whole[terms].tolist(), rel=1e-9)
+    assert plain["aggregation_term"] != pytest.approx(whole["aggregation_term"], rel=1e-6)
+
+
+def test_evaluations_cost_the_samples_that_they_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their deadlines are learned from seconds by cost: some counted clients, and made those of the others useless."""
+    seen: list[Job] = []
+
+    def kept(pool: Pool, jobs: list[Job], note: Any) -> list[Any]:
+        seen.extend(jobs)
+        return results_of(pool, jobs, note)
+
+    monkeypatch.setattr("raysim.engine.loss_decomposition.results_of", kept)
+    wanted = config(tmp_path, "fedavg", 3)
+    run(wanted)
+    costs = [job.cost for job in seen if isinstance(job.task, EvaluateClients)]
+    assert sum(costs) == sum(map(worker_of(wanted).federation.samples, range(4)))
 
 
 def check_by_hand(wanted: RunConfig, rows: pd.DataFrame) -> None:

@@ -146,6 +146,12 @@ def test_unpack_undoes_pack(state: Any) -> None:
     assert type(rebuilt) is type(state)
 
 
+def test_a_check_of_the_form_copies_no_array() -> None:
+    state = {"server": np.zeros(3, np.float32)}
+    assert tree_template.unpack(*pytree.pack(state, "state"), state, "state", copied=False)["server"] is state["server"]
+    assert tree_template.unpack(*pytree.pack(state, "state"), state, "state")["server"] is not state["server"]
+
+
 def test_a_dict_comes_back_in_the_order_it_was_saved() -> None:
     node, found = pytree.pack({"b": 1, "a": 2}, "state")
     assert list(tree_template.unpack(node, found, {"a": 0, "b": 0}, "state").items()) == [("b", 1), ("a", 2)]

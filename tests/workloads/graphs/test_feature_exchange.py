@@ -81,10 +81,17 @@ def test_one_hop_sends_sums_of_nodes_outside_and_receives_those_of_the_border() 
 
 
 @pytest.mark.parametrize("exchange", ["one_hop", "samples"])
-@pytest.mark.parametrize("left_out", [{"schedule__unseen_clients": 1}, {"schedule__without": (1,)}])
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        {"schedule__unseen_clients": 1},
+        {"schedule__without": (1,)},
+        {"schedule__joins": (1, 1), "schedule__join_every": 5, "schedule__rounds": 2},
+    ],
+)
 def test_who_takes_no_part_sends_no_features(left_out: dict[str, Any], exchange: str, tmp_path: Path) -> None:
     """The others would train on them."""
     options: dict[str, Any] = node_options() | {"workload__clients": 2, "schedule__rounds": 1, **left_out}
     run(small_run(tmp_path / "none", {}, **options))
-    with pytest.raises(ConfigError, match=r"workload.exchange: clients of rings send one another features .* to none"):
+    with pytest.raises(ConfigError, match=r": clients of rings send one another features .* workload.exchange to none"):
         run(small_run(tmp_path / "run", {}, **{**options, "workload__exchange": exchange}))
