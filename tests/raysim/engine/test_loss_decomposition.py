@@ -22,8 +22,7 @@ from raysim.config import registry
 from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig
 from raysim.engine.evaluation import EvaluateClients
-from raysim.engine.loss_decomposition import results_of
-from raysim.exchange.pool_protocol import Job, Pool
+from raysim.exchange.pool_protocol import Job, Pool, results_of
 from raysim.method import ClientTask, Context, Message, Traits, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.results.result import comparable

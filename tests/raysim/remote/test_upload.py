@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_rounds_that_end_while_files_are_sent_are_left_to_the_next_state(
             with (here / name).open("a") as file:
                 file.write("a round\n")
 
-    def slow(path: Path, **options: int) -> FileIO:
+    def slow(path: Path, **options: Any) -> FileIO:
         a_round_ends()
         return open_file(path, **options)
 
