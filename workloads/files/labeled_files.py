@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from raysim.workloads.splits.partition import Integers
 TRAINING = ("train", "training")
 TESTING = ("test", "testing", "val", "valid", "validation")
 """Folders of test files; of several the first in this order counts."""
+AROUND = re.compile(r"[-_ ]|set$")
+"""Signs that make no other name of a part: training_set is training, and Test-Set test."""
 MANIFEST = "manifest.csv"
 
 
@@ -53,7 +56,7 @@ def list_files(root: Path, suffixes: Collection[str], what: str) -> Listing:
         what: the noun for the files, in the plural ("images").
 
     Raises:
-        WorkloadError: there are none, or some lie at another depth than the others.
+        WorkloadError: there are none, some lie at another depth than the others, or folders are no layout of these.
     """
     if root.is_file():
         return _manifest(root, what)
@@ -77,26 +80,37 @@ def list_files(root: Path, suffixes: Collection[str], what: str) -> Listing:
             f"{root}: {one} and {other} lie at different depths; {what} must all lie in CLASS/, all in SPLIT/CLASS/ "
             "or all in DOMAIN/CLASS/"
         )
-    return _by_folders(root, paths)
-
-
-def _by_folders(root: Path, paths: list[Path]) -> Listing:
-    names = np.array([path.as_posix() for path in paths])
-    if len(paths[0].parts) == 2:
-        return Listing(root, names, _parts(paths, 0), np.zeros(len(names), np.bool_), None)
-    first, classes = _parts(paths, 0), _parts(paths, 1)
-    there = {name.lower(): name for name in np.unique(first).tolist()}
-    training = [there[name] for name in TRAINING if name in there]
-    if not training:
-        return Listing(root, names, classes, np.zeros(len(names), np.bool_), first)
-    testing = [there[name] for name in TESTING if name in there]
-    unknown = [name for key, name in there.items() if key not in (*TRAINING, *TESTING)]
-    if unknown:
+    if len(paths[0].parts) > 3:
         raise WorkloadError(
-            f"{root} has the folder {training[0]} beside {listed(unknown)}: either all folders are parts of the data "
-            "set (train, test, val), or all are domains"
+            f"{root / paths[0]} lies too deep; {what} must lie in CLASS/, SPLIT/CLASS/ or DOMAIN/CLASS/ below path. "
+            f"Set path to {root.joinpath(*paths[0].parts[:-3])}, or list the files in a manifest (CSV)"
         )
-    tested = first == testing[0] if testing else np.zeros(len(names), np.bool_)
+    return _by_folders(root, paths, what)
+
+
+def _by_folders(root: Path, paths: list[Path], what: str) -> Listing:
+    names, first, none = np.array([path.as_posix() for path in paths]), _parts(paths, 0), np.zeros(len(paths), np.bool_)
+    there = {name: AROUND.sub("", name.lower()) for name in np.unique(first).tolist()}
+    training, testing = (
+        [name for part in parts for name, key in there.items() if key == part] for parts in (TRAINING, TESTING)
+    )
+    unknown = [name for name in there if name not in (*training, *testing)]
+    if len(paths[0].parts) == 2:
+        if not unknown:
+            raise WorkloadError(
+                f"{root} has {what} in {listed(there)}, which are parts of a data set and no classes; {what} must lie "
+                "in SPLIT/CLASS/, train/cat/ say, or give their labels in a manifest (CSV)"
+            )
+        return Listing(root, names, first, none, None)
+    classes = _parts(paths, 1)
+    if not training and not testing:
+        return Listing(root, names, classes, none, first)
+    if unknown or len(training) != 1:
+        raise WorkloadError(
+            f"{root} has the folders {listed(there)}: either all are parts of the data set, one of them train and the "
+            "others test or val, or all are domains; rename or remove what is neither"
+        )
+    tested = first == testing[0] if testing else none
     kept = tested | (first == training[0])
     return Listing(root, names[kept], classes[kept], tested[kept], None)
 

@@ -155,7 +155,12 @@ def test_an_image_that_ends_early_is_found_before_the_run(
         (["readme/x.txt"], r"holds no images \(files that end in \.bmp"),
         (["1.png"], r"1\.png lies in no folder of a class"),
         (["cat/1.png", "train/dog/1.png"], r"cat/1\.png and train/dog/1\.png lie at different depths"),
-        (["train/cat/1.png", "paint/cat/1.png"], "has the folder train beside paint: either all"),
+        (["train/cat/1.png", "paint/cat/1.png"], "has the folders paint, train: either all are parts of the data set"),
+        (["trn/cat/1.png", "test/cat/1.png"], "has the folders test, trn: either all are parts of the data set, one"),
+        (["test/cat/1.png"], "has the folders test: either all"),
+        (["train/cat/1.png", "training_set/cat/1.png"], "has the folders train, training_set: either all"),
+        (["train/1.png", "Test-Set/1.png"], "has images in Test-Set, train, which are parts of a data set and no cla"),
+        (["a/train/cat/1.png", "a/test/cat/1.png"], r"a/test/cat/1\.png lies too deep; .* Set path to .*pets/a, or"),
         (["test/cat/1.png", "train/dog/1.png"], "no training image has the class cat, .*training images have dog"),
         (["train/dog/1.png"], r"pets: 10 clients are more than the 1 training samples"),
     ],
@@ -169,6 +174,17 @@ def test_folders_that_are_no_data_set(
         path.write_bytes(b"")
     with pytest.raises(WorkloadError, match=words):
         Folder(**options).load(stream)
+
+
+@pytest.mark.parametrize("parts", [("training_set", "test_set"), ("Train", "validation set"), ("training", "TestSet")])
+def test_parts_by_names_of_several_words(
+    parts: tuple[str, str], tmp_path: Path, options: dict[str, Any], stream: Stream
+) -> None:
+    train, test = parts
+    write(tmp_path / "pets", [*numbered(f"{train}/cat", 6), *numbered(f"{train}/dog", 6), *numbered(f"{test}/cat", 3)])
+    federation = Folder(**options, clients=2, partition="iid").load(stream)
+    assert (len(federation.labels), federation.global_test_size) == (12, 3)
+    assert federation.class_names == ("cat", "dog")
 
 
 @pytest.mark.parametrize(
