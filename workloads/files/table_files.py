@@ -74,6 +74,8 @@ def read_table(
             f"{path} has a row with more values than columns; put values that hold the separator {separator!r} into "
             'double quotes ("Well, yes")'
         ) from error
+    except UnicodeDecodeError as error:
+        raise WorkloadError(f"{path} cannot be read as a table in UTF-8 ({error}); save it as CSV in UTF-8") from error
     except Exception as error:  # both readers raise many types for damaged files, and document no closed set
         reason = " ".join(str(error).split()) or type(error).__name__
         raise WorkloadError(f"{path} cannot be read as a table ({reason}); copy it again or correct it") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,10 @@ PLAIN = (str, bool, int, float, np.generic)
 """Types of a column's objects that are texts, numbers or truth values."""
 FEW_VALUES = 100
 """A categorical column may have this many values, whatever the number of rows."""
+UNNAMED = "Unnamed: 0"
+"""Beginning of the name of a first column that has none in the header, as pandas reads it."""
+NUMBER = re.compile(r"[+-]?\d[\d.,]*(e[+-]?\d+)?", re.IGNORECASE)
+"""A number as programs write it where a comma is the decimal sign, or stands between thousands."""
 ROUNDING = 1e-14
 """Standard deviation, as a share of the mean, of numbers that are all one: the sum of a constant is rounded."""
 
@@ -53,7 +58,8 @@ def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[st
         origin: the file, for errors.
 
     Raises:
-        WorkloadError: a column is neither numbers nor text, or holds infinity or nearly as many texts as rows.
+        WorkloadError: a column is neither numbers nor text, or holds infinity, numbers with commas or nearly as many
+            texts as rows; or it has no name, as the index has that pandas writes.
     """
     from pandas.api import types
 
@@ -65,9 +71,15 @@ def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[st
         category = isinstance(column.dtype, types.CategoricalDtype)
         if name in categorical or types.is_bool_dtype(column):
             chosen.append(name)
+        elif name.startswith(UNNAMED):
+            raise WorkloadError(
+                f"{origin}: the first column has no name in the header, as an index that was saved with the table, and "
+                f"models would learn from it; leave it out with ignore={name!r}, or give it a name"
+            )
         elif plain:
             numeric.append(name)
         elif category or types.is_string_dtype(column) or (types.is_object_dtype(column) and _texts_alone(column)):
+            check_points(column, origin, f"set categorical={name}")
             chosen.append(name)
         else:
             raise WorkloadError(
@@ -84,6 +96,25 @@ def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[st
         values[:, number], size = _numbered(table[name], training, origin)
         sizes.append(size)
     return Encoded(values, tuple(numeric), tuple(chosen), tuple(sizes))
+
+
+def check_points(column: pandas.Series[Any], origin: str, otherwise: str) -> None:
+    """WorkloadError for texts that are numbers, some of them with commas, and would be taken for categories.
+
+    Args:
+        column: of a table.
+        origin: the file, for the error.
+        otherwise: how to say that they are no numbers.
+    """
+    if column.dtype.kind in "biuf":
+        return
+    known = [str(value).strip() for value in column[column.notna()]]
+    comma = next((value for value in known if "," in value), "")
+    if comma and all(map(NUMBER.fullmatch, known)):
+        raise WorkloadError(
+            f"{origin}: the column {column.name!r} holds numbers with commas, first {comma!r}, which would be "
+            f"taken for categories; save them with points, as 2.5, and nothing between thousands, or {otherwise}"
+        )
 
 
 def _texts_alone(column: pandas.Series[Any]) -> bool:

@@ -21,7 +21,7 @@ from raysim.workloads.option_types import Help, ShareBelowOne
 from raysim.workloads.splits.partition import Integers, Partition
 from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName, SplitOptions
 from raysim.workloads.splits.virtual_clients import Views
-from raysim.workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
+from raysim.workloads.tables.encoding import Encoded, check_points, classes_of, encode, has_fractions, normalized
 from raysim.workloads.tables.names import sites_of, with_printed_names
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class OwnTable(TableOptions, ABC):
         table = table.drop(columns=[name for name in (*client, *self.ignore) if name in table.columns])
         if target not in table.columns:
             raise WorkloadError(f"{path}: the target {target!r} is also the client_column or in ignore")
+        if self.task != "classification":
+            check_points(table[target], str(path), "set task to classification")
         return Rows(path.stem, table, target, tested, sites, self.categorical, self.is_regression(table[target]))
 
     def is_regression(self, target: pandas.Series[Any]) -> bool:

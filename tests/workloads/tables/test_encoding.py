@@ -63,12 +63,34 @@ def test_classes_stand_in_one_order_whatever_the_order_of_a_set() -> None:
             pd.Series([f"id {number}" for number in range(150)]),
             r"150 different texts in 150 training rows \(id 0, id 1",
         ),
+        (pd.Series(["2,5", None, " -3 ", "1.250,5"] * 40), r"numbers with commas, first '2,5', .* set categorical=x$"),
+        (pd.Series(["7", "1,250"] * 75), "numbers with commas, first '1,250', which would be taken for categories"),
         (pd.to_datetime(pd.Series(["2020-01-01"] * 150)), "which is neither numbers nor text; convert it, or leave"),
     ],
 )
 def test_columns_that_are_no_input(column: pd.Series, words: str) -> None:
     with pytest.raises(WorkloadError, match=rf"x\.csv: the column 'x' .*{words}"):
         encode(pd.DataFrame({"x": column}), np.arange(150), (), "x.csv")
+
+
+def test_texts_with_commas_that_are_no_numbers_or_are_called_categories() -> None:
+    rows = np.arange(4)
+    for column in (
+        pd.Series(["2,5", "a", "1", "b"]),
+        pd.Series(["2.5", "", "1", "x"]),
+        pd.Series(["a,b", "1", "2", "3"]),
+    ):
+        assert encode(column.to_frame("x"), rows, (), "x.csv").categorical == ("x",)
+    assert encode(pd.DataFrame({"x": ["2,5", "1,5"] * 2}), rows, ("x",), "x.csv").sizes == (3,)
+
+
+def test_a_column_without_a_name_is_no_input() -> None:
+    table = pd.DataFrame({"Unnamed: 0": [0, 1], "age": [1, 2]})
+    with pytest.raises(
+        WorkloadError, match=r"x\.csv: the first column has no name .* with ignore='Unnamed: 0', or give"
+    ):
+        encode(table, np.arange(2), (), "x.csv")
+    assert encode(table, np.arange(2), ("Unnamed: 0",), "x.csv").categorical == ("Unnamed: 0",)
 
 
 def test_targets_that_are_no_classes() -> None:

@@ -119,6 +119,32 @@ def test_a_file_without_a_header(tmp_path: Path) -> None:
     assert federation.class_names == ("0", "1") and "5 of 20 rows miss a value" in federation.notes[0]
 
 
+def test_a_table_with_semicolons_and_decimal_commas(tmp_path: Path) -> None:
+    """Both columns were categories, the target with a class for each number."""
+    path = tmp_path / "x.csv"
+    path.write_text("dose;price\n" + "1;2,5\n0,5;7\n" * 10, encoding="utf-8")
+    options = Table(path=str(path), clients=2, min_samples=2)
+    with pytest.raises(WorkloadError, match=r"'price' holds numbers with commas, first '2,5', .* or set task to class"):
+        options.load(stream)
+    with pytest.raises(
+        WorkloadError, match=r"'dose' holds numbers with commas, first '0,5', .* or set categorical=dose"
+    ):
+        replace(options, task="classification").load(stream)
+    named = replace(options, task="classification", categorical=("dose",)).load(stream)
+    assert named.class_names == ("2,5", "7") and named.input_spec(0).categories == (3,)
+
+
+def test_an_index_that_pandas_wrote_is_no_input(patients: pd.DataFrame, tmp_path: Path) -> None:
+    patients.sort_values("ill").reset_index(drop=True).to_csv(tmp_path / "ill.csv")
+    options = Table(path=str(tmp_path / "ill.csv"), clients=2, min_samples=2)
+    with pytest.raises(
+        WorkloadError, match=r"the first column has no name in the header.* ignore='Unnamed: 0', or give"
+    ):
+        options.load(stream)
+    assert "numeric columns: age; cat" in replace(options, ignore=("Unnamed: 0",)).load(stream).notes[0]
+    assert replace(options, client_column="Unnamed: 0", global_test_share=0.0).load(stream).clients == 100
+
+
 def test_texts_that_stand_for_a_missing_value(tmp_path: Path) -> None:
     lines = [f"{value},{number % 2}" for number, value in enumerate([*MISSING, *map(str, range(20))])]
     (tmp_path / "x.csv").write_text("\n".join(["size,y", *lines]), encoding="utf-8")

@@ -137,7 +137,7 @@ def test_odd_tables_get_a_sentence(write: Any, more: dict[str, Any], message: st
 
 
 FILES = [
-    ("x.csv", b"text,label\nH\xf6ren,pos\n", r"x.csv cannot be read as a table \('utf-8' codec"),
+    ("x.csv", b"text,label\nH\xf6ren,pos\n", r"x.csv cannot be read as a table in UTF-8 .*; save it as CSV in UTF-8$"),
     (
         "x.csv",
         b"text,label\nWell, yes,pos\nno,neg\n",
