@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.parquet_files import read_parquet, with_plain_numbers
@@ -25,7 +26,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_table(
-    path: Path, columns: Sequence[str] = (), as_text: bool = False, only: Sequence[str] = ()
+    path: Path, columns: Sequence[str] = (), as_text: bool = False, only: Sequence[str] = (), skip: int = 0
 ) -> pandas.DataFrame:
     """The table in a file that ends in .parquet, else in a CSV file; WorkloadError if it cannot be read or is empty.
 
@@ -34,11 +35,14 @@ def read_table(
         columns: names of the columns, of a CSV file without a header.
         as_text: every value is text, and an empty one is empty text; else numbers are numbers, and ``MISSING`` is NaN.
         only: columns of a CSV file to read; all if there are none.
+        skip: lines of a CSV file before its table.
     """
     import pandas
 
     if not path.is_file():
         raise WorkloadError(f"no file {path}; give the path of a CSV or Parquet file")
+    if columns and is_parquet(path):
+        raise only_of_csv(path)
     try:
         if is_parquet(path):
             table: pandas.DataFrame = with_plain_numbers(read_parquet(path)).to_pandas()
@@ -46,29 +50,37 @@ def read_table(
             table = table.reset_index(drop=not names or bool(names & {*table.columns}))
             table = table.fillna("").astype(str) if as_text else table
         else:
-            first = _first_line(path)
+            first = _first_line(path, skip)
             separator = _separator(first, len(columns))
-            if not columns:
+            form: dict[str, Any] = {
+                "sep": separator,
+                "skiprows": skip,
+                "skipinitialspace": True,
+                "keep_default_na": False,
+                "encoding": "utf-8-sig",
+                "index_col": False,
+            }
+            if columns:
+                _check_names(path, columns, form)
+            else:
                 _check_distinct(_values(first, separator))
             with open_unpacked(path) as text, warnings.catch_warnings():
                 warnings.simplefilter("error", pandas.errors.ParserWarning)  # values that would be left out
                 table = pandas.read_csv(
                     text,
-                    sep=separator,
-                    skipinitialspace=True,
                     header=None if columns else "infer",
                     names=list(columns) or None,
                     usecols=(lambda name: str(name).strip() in only) if only else None,
                     dtype=str if as_text else None,
-                    keep_default_na=False,
                     na_values=[] if as_text else list(MISSING),
-                    encoding="utf-8-sig",
-                    index_col=False,
                     low_memory=False,
+                    **form,
                 )
             if separator == "\t":
                 _check_quotes(table)
         _check_distinct(table.columns)
+    except WorkloadError:
+        raise
     except pandas.errors.ParserWarning as error:
         raise WorkloadError(
             f"{path} has a row with more values than columns; put values that hold the separator {separator!r} into "
@@ -85,10 +97,31 @@ def read_table(
     return table
 
 
-def _first_line(path: Path) -> str:
+def _check_names(path: Path, columns: Sequence[str], form: Mapping[str, Any]) -> None:
+    """WorkloadError for names of columns that a header has too, or that are not as many as the first row's values."""
+    import pandas
+
+    with open_unpacked(path) as text:
+        row = pandas.read_csv(text, header=None, nrows=1, dtype=str, **form)
+    values = [str(value).strip() for value in row.iloc[0]]
+    if {value.lower() for value in values} == {name.lower() for name in columns}:
+        raise WorkloadError(f"{path} has a header, the names that columns has ({listed(values)}); leave columns out")
+    if len(values) != len(columns):
+        raise WorkloadError(
+            f"{path}: columns has {len(columns)} names ({listed(columns)}), and the first row has {len(values)} values "
+            f"({listed(values)}); give one name for each"
+        )
+
+
+def only_of_csv(path: Path) -> WorkloadError:
+    """The error for names of columns where these are there already, or there are none."""
+    return WorkloadError(f"columns has the names of a CSV file without a header, and {path} is none; leave columns out")
+
+
+def _first_line(path: Path, skip: int) -> str:
     with open_unpacked(path) as file:
         lines = (file.readline(100_000).decode("utf-8-sig", errors="replace") for _ in range(100))
-        return next((line.strip("\r\n") for line in lines if line.strip()), "")
+        return next((line.strip("\r\n") for line in islice(lines, skip, None) if line.strip()), "")
 
 
 def _separator(line: str, columns: int) -> str:

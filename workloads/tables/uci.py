@@ -39,12 +39,11 @@ class Adult(TableOptions):
         import pandas
 
         folder = published_folder(self.path, self.name, ("adult.data", "adult.test"))
-        parts = [read_table(folder / name, self.columns) for name in ("adult.data", "adult.test")]
-        parts[1] = parts[1][1:]  # the first line is "|1x3 Cross validator"
-        parts[1] = parts[1].assign(age=pandas.to_numeric(parts[1]["age"]))
-        table = pandas.concat(parts, ignore_index=True)
+        train = read_table(folder / "adult.data", self.columns)
+        test = read_table(folder / "adult.test", self.columns, skip=1)  # "|1x3 Cross validator"
+        table = pandas.concat([train, test], ignore_index=True)
         table["income"] = table["income"].str.rstrip(".")
-        return Rows(self.name, table, "income", np.arange(len(table)) >= len(parts[0]))
+        return Rows(self.name, table, "income", np.arange(len(table)) >= len(train))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.files.labeled_files import list_files
 from raysim.workloads.files.leaf_files import is_leaf
-from raysim.workloads.files.table_files import listed, need_columns, read_table
+from raysim.workloads.files.table_files import listed, need_columns, only_of_csv, read_table
 from raysim.workloads.huggingface.arrow_files import SUFFIXES as SAVED
 from raysim.workloads.huggingface.saved_rows import frame_of, read_saved
 from raysim.workloads.option_types import Help, PositiveInt, ShareBelowOne
@@ -92,6 +92,8 @@ class LabeledTexts(SplitOptions, TokenOptions):
         )
 
     def _rows(self, path: Path) -> Rows:
+        if self.columns and (path.is_dir() or path.suffix in (*SAVED, ".txt")):
+            raise only_of_csv(path)
         if path.is_dir():
             saved = (path / "dataset_dict.json").is_file() or any(
                 found.suffix in SAVED or found.name == "state.json" for found in path.rglob("*")

@@ -12,6 +12,7 @@ from raysim.config.command_line import parse
 from raysim.launch import main
 from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.table_files import read_table
 from raysim.workloads.text.text import Text, TinyShakespeare
 from tests.small_runs import small_run
 from tests.workloads.conftest import needs_data
@@ -127,6 +128,9 @@ BAD = [
     (lambda path: csv(path, label=["", *["pos"] * 119]), {}, r"'label' is missing in 1 of 120 rows, first in row 1"),
     (lambda path: csv(path, text=["", *["a"] * 119]), {}, r"x: 1 of the texts are empty, first that of row 1; leave"),
     (lambda path: csv(path, header=False), {}, r"'(pos|neg)' also has the value .* no header; name its 2 columns"),
+    (csv, {"columns": ("Text", "label")}, r"x.csv has a header, the names that columns has \(text, label\); leave col"),
+    (lambda path: csv(path, header=False), {"columns": ("id", "text", "label")}, r"3 names \(id, text, label\), .* 2"),
+    (lambda path: csv(path, ["id", "text", "label"], False), {"columns": ("text", "label")}, "2 names .* has 3 values"),
 ]  # fmt: skip
 
 
@@ -163,6 +167,26 @@ def test_the_separator_of_a_table_without_a_header_is_the_one_that_fits(tmp_path
     path = tmp_path / "x.csv"
     path.write_text("one; two; three,pos\n" * 30 + "four,neg\n" * 30)
     assert options(path, columns=("text", "label")).load(stream).class_names == ("neg", "pos")
+
+
+def test_names_of_columns_fit_a_first_row_with_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('# x\n\n"one, two\nthree",pos\nfour\n', encoding="utf-8")
+    table = read_table(path, ("text", "label"), as_text=True, skip=1)
+    assert table["text"].tolist() == ["one, two\nthree", "four"]
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.txt", ""])
+def test_names_of_columns_that_nothing_reads(name: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        WorkloadError, match=rf"a CSV file without a header, and {tmp_path / name} is none; leave columns"
+    ):
+        options(tmp_path / name, columns=("text", "label")).load(stream)
+    reviews().to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(
+        WorkloadError, match=r"a CSV file without a header, and .*x\.parquet is none; leave columns out"
+    ):
+        read_table(tmp_path / "x.parquet", ("id", "text", "who", "label"))
 
 
 def test_the_default_model_goes_by_the_task(tmp_path: Path) -> None:
