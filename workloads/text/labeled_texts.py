@@ -18,7 +18,7 @@ from raysim.workloads.files.leaf_files import is_leaf
 from raysim.workloads.files.table_files import listed, need_columns, only_of_csv, read_table
 from raysim.workloads.huggingface.arrow_files import SUFFIXES as SAVED
 from raysim.workloads.huggingface.saved_rows import frame_of, read_saved
-from raysim.workloads.option_types import Help, PositiveInt, ShareBelowOne
+from raysim.workloads.option_types import Help, OnlyWith, PositiveInt, ShareBelowOne
 from raysim.workloads.splits.split_options import SplitOptions
 from raysim.workloads.tables.encoding import has_fractions
 from raysim.workloads.tables.names import sites_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TEXT, LABEL = "text", "label"
 """Columns of what is no table; of a table, those that are meant where no others are named."""
+_LABELED = OnlyWith("workload.task", "classification")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class LabeledTexts(SplitOptions, TokenOptions):
     """Options of texts that are to be told apart by their labels."""
 
     text_column: Annotated[
-        str, Help("of task=classification: column of the texts; empty: text, else the only other one")
+        str, Help("of task=classification: column of the texts; empty: text, else the only other one"), _LABELED
     ] = ""
     target: Annotated[
         str,
@@ -46,12 +47,13 @@ class LabeledTexts(SplitOptions, TokenOptions):
             "of task=classification: column of the labels; empty: label, else the last (of Hugging Face's files the "
             "only one with named classes before)"
         ),
+        _LABELED,
     ] = ""
-    client_column: Annotated[str, Help("of task=classification: column that names each text's client; empty: none")] = (
-        ""
-    )
+    client_column: Annotated[
+        str, Help("of task=classification: column that names each text's client; empty: none"), _LABELED
+    ] = ""
     columns: Annotated[
-        tuple[str, ...], Help("of task=classification: names of all columns, of a CSV file without a header")
+        tuple[str, ...], Help("of task=classification: names of all columns, of a CSV file without a header"), _LABELED
     ] = ()
     least_windows: Annotated[
         PositiveInt,

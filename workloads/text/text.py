@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
 from raysim.workloads.splits.time_order import Recordings
 from raysim.workloads.text.labeled_texts import LabeledTexts
 from raysim.workloads.text.windows import characters_of, cut_windows, leaf_windows, overlapping, read_text, speeches
+
+TABLE = re.compile(r"\.(csv|tsv|parquet|pq|arrow)(\.gz|\.bz2|\.xz|\.zip)?$", re.IGNORECASE)
+"""Ending of a file whose rows are texts with labels."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,17 @@ class Text(LabeledTexts):
         name = self.name if self.name != "text" else path.stem
         if self.task == "classification":
             return self.labeled(path, name, stream)
+        if TABLE.search(path.name):
+            raise WorkloadError(
+                f"{path} is a table, and task next-character reads plain text; set task to classification for texts "
+                "with labels"
+            )
         if path.is_dir():
             if not is_leaf(path):
-                raise WorkloadError(f"{path} is a folder without train/*.json; name a text file, or a folder of LEAF's")
+                raise WorkloadError(
+                    f"{path} is a folder without train/*.json; name a text file or a folder of LEAF's, or set task to "
+                    "classification for texts with labels"
+                )
             train, test, characters = leaf_windows(path)
             overlap = train.inputs.shape[1]  # LEAF's windows begin at every character
             note = f"{path.name}: users of LEAF"

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from raysim.config.command_line import parse
+from raysim.errors import ConfigError
 from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.text.text import Shakespeare, Text, TinyShakespeare
@@ -128,6 +130,22 @@ def test_speakers_of_tinyshakespeare() -> None:
     names = [federation.client_name(client) for client in range(federation.clients)]
     assert {"GLOUCESTER", "First Citizen", "KING RICHARD II"} <= set(names)
     assert federation.input_spec(0).vocabulary == 65
+
+
+@pytest.mark.parametrize("name", ["reviews.csv", "reviews.TSV.gz", "reviews.parquet", "folder/pos/1.txt"])
+def test_texts_with_labels_want_another_task(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("text,label\ngood,1\n", encoding="utf-8")
+    with pytest.raises(WorkloadError, match="set task to classification for texts with labels"):
+        Text(path=str(tmp_path / name.partition("/")[0]), by="line").load(stream)
+
+
+@pytest.mark.parametrize("option", ["text_column", "target", "client_column", "columns"])
+def test_columns_are_those_of_another_task(option: str, tmp_path: Path) -> None:
+    words = ["--workload", "text", "--path", str(play(tmp_path / "play.txt")), f"--workload.{option}", "label"]
+    with pytest.raises(ConfigError, match=rf"^workload\.{option}: .* Leave it out, or set workload\.task to classif"):
+        parse(words)
+    assert parse([*words, "--task", "classification"]).config.workload.path == words[3]
 
 
 def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
