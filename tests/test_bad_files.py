@@ -18,7 +18,7 @@ KINDS: list[Kind] = [
     ("folder", make.images(), (), "holds no images"),
     ("folder", make.images("a.png"), (), "lies in no folder of a class"),
     ("folder", make.images("train/a/1.png", "b/1.png"), (), "lie at different depths"),
-    ("folder", make.images("train/a/1.png", "clinic/a/1.png"), (), "either all folders are parts of the data set"),
+    ("folder", make.images("train/a/1.png", "clinic/a/1.png"), (), "either all are parts of the data set"),
     ("folder", make.images("train/a/1.png", "test/b/1.png"), (), "no training image has the class b"),
     ("folder", make.manifest("path,label", "a.png,x", "b.png,y"), (), "row 2: there is no file"),
     ("folder", make.manifest("path,label,split", "a.png,x,tset"), (), "the split 'tset' is not train or test"),

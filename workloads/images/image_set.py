@@ -36,7 +36,7 @@ class ImageSet:
     """A checked data set before it is split over clients.
 
     Images are uint8 [N, H, W, C], labels int64 [N] in 0..classes-1; optionally each sample has a real site, a string,
-    and each class a superclass, int64 [classes].
+    and each class a superclass, int64 [classes]. ``notes`` are told when a run begins.
     """
 
     name: str
@@ -49,6 +49,7 @@ class ImageSet:
     test_sites: NDArray[np.str_] | None = None
     synthetic: bool = False
     superclasses: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
     def first(self, limit: int) -> ImageSet:
         """The set with its first ``limit`` training images only; the test images stay."""

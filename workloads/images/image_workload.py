@@ -106,6 +106,7 @@ class ImageOptions(SplitOptions, ABC):
             test_inputs=images.test_images,
             test_labels=images.test_labels,
             **vars(split),
+            notes=images.notes,
             fill=fill,
             mean=mean,
             deviation=deviation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -42,7 +42,13 @@ class Npz(ImageOptions):
     def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         path = find_npz(self.path)
         arrays = read_npz(path, pixels)
-        return image_set(path.stem, arrays, str(path), classes=self.classes, use_val=self.use_val)
+        found = image_set(path.stem, arrays, str(path), classes=self.classes, use_val=self.use_val)
+        if found.sites is None or self.partition in ("auto", "sites"):
+            return found
+        note = (
+            "its sites are no clients: it names one for every image, and workload.partition sites makes clients of them"
+        )
+        return replace(found, notes=(f"{found.name}: {note}",))
 
 
 def images_folder() -> Path | None:

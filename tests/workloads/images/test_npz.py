@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,15 @@ def test_sites_are_clients_with_their_own_tests(arrays: dict[str, Any], save: Sa
     assert batch.y.tolist() == arrays["test_labels"][:6].tolist()
     pooled = federation.pooled()
     assert (pooled.samples(0), pooled.test_samples(0)) == (40, 10)
+
+
+def test_sites_that_are_no_clients_are_told_of(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
+    options = Npz(path=str(save(arrays)), clients=2, min_samples=2)
+    (note,) = options.load(stream).notes
+    assert "its sites are no clients" in note and "workload.partition sites makes clients of them" in note
+    assert [replace(options, partition=name).load(stream).notes for name in ("auto", "sites")] == [(), ()]
+    del arrays["train_sites"]
+    assert replace(options, path=str(save(arrays))).load(stream).notes == ()
 
 
 def test_sites_without_test_sites_are_cut(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
