@@ -131,7 +131,7 @@ def test_a_server_step_of_mimelite_by_hand() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_it_runs_by_its_name_and_learns(tmp_path: Path, name: str) -> None:
     """The command of its docstring, without Ray; a second run has the same bits."""
-    start = [*SMALL, f"--method=examples.{name}:{METHODS[name]}", "--partition=dirichlet", "--workload.beta=0.5"]
+    start = [*SMALL, f"--method=examples.{name}:{METHODS[name]}", "--partition=dirichlet"]
     for folder in ("one", "two"):
         assert main([*start, "--learning_rate=0.05", f"--output={tmp_path / folder}"]) == 0
     losses = pd.read_csv(tmp_path / "one" / "rounds.csv")["loss"]

@@ -25,6 +25,7 @@ from raysim.driver.federation_checks import (
     check_federation,
     moments_kept_over_missed_rounds,
     only_first_rounds,
+    options_unread,
 )
 from raysim.driver.repeat_check import check_repeats
 from raysim.driver.summary import conclude
@@ -136,8 +137,8 @@ def _tell(config: RunConfig, rounds: Rounds, notes: RunNotes) -> None:
     slips = (decays_untrained(worker), outputs_probabilities(worker))
     one_class = ONE_CLASS if has_one_class(federation) else ""
     moments = moments_kept_over_missed_rounds(config, federation)
-    hints = (one_class, clients_ignored(config, federation), moments, attacks_too_late(config), *slips)
-    for found in filter(None, hints):
+    unread = (clients_ignored(config, federation), *options_unread(config, federation))
+    for found in filter(None, (one_class, *unread, moments, attacks_too_late(config), *slips)):
         notes.hint(found)
     of_clock = rounds.clock.notes if rounds.clock else ()
     told = (only_first_rounds(config), without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)

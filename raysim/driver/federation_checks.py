@@ -6,11 +6,12 @@ raises one complete message.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from raysim import schedule
 from raysim.client_side.drift import check_drift
 from raysim.config import registry
+from raysim.config.options import options_of_class
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.round_columns import expected
 from raysim.errors import ConfigError
@@ -18,11 +19,14 @@ from raysim.units import counted
 from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
 from raysim.workloads.federated_data import distinct_input_specs, exchanged_before_training, objective_of
+from raysim.workloads.splits.split_options import Split, readers
 from raysim.wrappers.attack import check_attack
 from raysim.wrappers.defense import check_defense
 from raysim.wrappers.judging import judging
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from raysim.config.run_config import RunConfig
     from raysim.workloads.federated_data import Federation
     from raysim.workloads.objective import Objective
@@ -117,6 +121,23 @@ def moments_kept_over_missed_rounds(config: RunConfig, federation: Federation) -
         "devices drop out or are away, and with training.optimizer_state kept the moments of a client that missed a "
         "round belong to an older model. Set it to fresh, unless that is what you study"
     )
+
+
+def options_unread(config: RunConfig, federation: Federation) -> Iterator[str]:
+    """A hint for each option of the split that was set and that its partition does not read, and for norm_groups."""
+    options = options_of_class("workload", type(config.workload))
+    asked = getattr(config.workload, "partition", "")
+    now = federation.partition if isinstance(federation, Split) else ""
+    where = f"{asked} ({now} here)" if now not in ("", asked) else asked
+    there = get_args(options["workload.partition"].type) if "workload.partition" in options else ()
+    for path, option in options.items():
+        value = getattr(config.workload, path.partition(".")[2])
+        read_by = [partition for partition in readers(path.partition(".")[2]) if partition in there]
+        if read_by and (now or asked) not in read_by and value != option.default:
+            yield f"{path} {value} has no effect with workload.partition {where}: it is read with {', '.join(read_by)}."
+    groups, default = (getattr(owner, "norm_groups", None) for owner in (config.model, type(config.model)))
+    if groups != default and getattr(config.model, "norm", "group") != "group":
+        yield f"model.norm_groups {groups} has no effect with model.norm {config.model.norm}: it is read with group."
 
 
 def attacks_too_late(config: RunConfig) -> str:

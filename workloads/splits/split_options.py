@@ -100,6 +100,13 @@ class Split:
     """Indices into the training samples."""
     client_names: NDArray[np.str_] = field(default_factory=lambda: NO_NAMES)
     """Empty: clients are called by their numbers."""
+    partition: str = ""
+    """The one by which the samples were split, in the place of auto; empty: that of the workload's options."""
+
+
+def readers(option: str) -> tuple[str, ...]:
+    """The partitions that read an option; empty for one that does not say how skewed a split is."""
+    return tuple(name for name, options in OPTIONS_OF_PARTITIONS.items() if option in options)
 
 
 def held_out(  # noqa: PLR0913 - what is cut off, how much of it, and from which samples
@@ -206,7 +213,8 @@ class SplitOptions:
             tests = Common(np.arange(data.test_size), whole.clients)
         elif self.partition == "sites" and data.test_sites is not None:
             tests = _tests_of_sites(data.test_sites, client_names)
-        return held_out(whole, tests, self.test_share, self.validation_share, stream, client_names, recordings)
+        split = held_out(whole, tests, self.test_share, self.validation_share, stream, client_names, recordings)
+        return replace(split, partition=self.partition)
 
     def _views(self, data: Labeled, generator: np.random.Generator) -> Split:
         common = Common(np.arange(data.test_size), self.clients) if self.local_test == "global" else None
@@ -214,7 +222,7 @@ class SplitOptions:
         train, test = views(data.labels, self.clients, self.alpha, self.view_samples, test_share, generator)
         if self.validation_share:
             train, validation = set_aside(train, self.validation_share)
-        return Split(train, test if common is None else common, common is not None, validation, NO_NAMES)
+        return Split(train, test if common is None else common, common is not None, validation, NO_NAMES, "views")
 
     def _split_at_random(self, data: Labeled, generator: np.random.Generator) -> Partition:
         """The training samples, split at random over clients that have no names."""

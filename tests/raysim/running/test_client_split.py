@@ -71,6 +71,16 @@ def test_test_sets_in_a_list_go_by_names_that_are_in_order(tmp_path: Path) -> No
     start([f"{number:02}" for number in range(12)] * 2, tests)
 
 
+def test_an_option_that_the_partition_does_not_read_is_told_of() -> None:
+    words = "split: alpha has no effect with partition iid: it is read with dirichlet, equal_dirichlet, quantity."
+    with pytest.warns(UserWarning, match=rf"^{re.escape(words)}$"):
+        raysim.split(samples(90), clients=3, partition="iid", alpha=0.1)
+    with pytest.warns(UserWarning, match="sigma has no effect with partition sites: it is read with lognormal"):
+        raysim.split(samples(90), sites=["a", "b"] * 45, sigma=2.0)
+    raysim.split(samples(90), clients=3, partition="auto", alpha=100.0)
+    raysim.split(samples(90), clients=3, partition="iid", alpha=0.5)  # the default
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -12,7 +12,7 @@ import pytest
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
-from raysim.driver.federation_checks import moments_kept_over_missed_rounds
+from raysim.driver.federation_checks import moments_kept_over_missed_rounds, options_unread
 from raysim.engine.load_federation import load_federation
 from raysim.workloads.parallel_map import sequential
 from tests.raysim.conftest import Start
@@ -191,3 +191,40 @@ def test_moments_that_are_kept_over_missed_rounds_are_told_of(options: dict[str,
     config = build([kept | {f"devices.{name}": value for name, value in options.items()}])
     said = moments_kept_over_missed_rounds(config, load_federation(config, sequential))
     assert ("the moments of a client that missed a round belong to an older model" in said) == told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            {"workload.partition": "iid", "workload.alpha": 0.1},
+            [
+                "workload.alpha 0.1 has no effect with workload.partition iid: it is read with dirichlet, "
+                "equal_dirichlet, pachinko, quantity, views."
+            ],
+        ),
+        (
+            {"workload.view_samples": 9, "workload.sigma": 2.0, "workload.alpha": 0.1},
+            [
+                "workload.sigma 2.0 has no effect with workload.partition dirichlet: it is read with lognormal.",
+                "workload.view_samples 9 has no effect with workload.partition dirichlet: it is read with views.",
+            ],
+        ),
+        ({"workload.partition": "auto", "workload.alpha": 0.1}, []),
+        (
+            {"workload.partition": "auto", "workload.beta": 1.0},
+            ["with workload.partition auto (dirichlet here): it is"],
+        ),
+        ({"workload.partition": "views", "workload.alpha": 0.1, "workload.view_samples": 9}, []),
+        ({"workload.partition": "shards", "workload.alpha": 0.5, "workload.classes_per_client": 5}, []),
+        (
+            {"model.name": "mobilenet", "model.norm_groups": 4},
+            ["model.norm_groups 4 has no effect with model.norm batch: it is read with group."],
+        ),
+        ({"model.name": "mobilenet", "model.norm_groups": 4, "model.norm": "group"}, []),
+    ],
+)
+def test_options_that_nothing_reads_are_told_of(options: dict[str, Any], told: list[str]) -> None:
+    config = build([{"method.name": "fedavg", "workload.name": "synthetic", "workload.clients": 3} | options])
+    said = [*options_unread(config, load_federation(config, sequential))]
+    assert len(said) == len(told) and all(words in text for words, text in zip(told, said, strict=True))

@@ -36,6 +36,13 @@ def test_run_returns_the_tables_that_are_in_its_folder(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(comparable(result.rounds), comparable(plain.rounds))
 
 
+def test_options_that_nothing_reads_are_warned_of(tmp_path: Path) -> None:
+    config = small_run(tmp_path / "run", LOGISTIC, workload__partition="iid", workload__alpha=0.1, schedule__rounds=1)
+    with pytest.warns(UserWarning, match=r"workload\.alpha 0\.1 has no effect with workload\.partition iid"):
+        raysim.run(config)
+    assert "workload.alpha 0.1 has no effect" in (tmp_path / "run" / "run.log").read_text(encoding="utf-8")
+
+
 def test_settings_may_be_a_plain_dict(tmp_path: Path) -> None:
     nested = {
         "method": {"name": "fedprox", "mu": 0.5},

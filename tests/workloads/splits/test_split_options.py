@@ -28,7 +28,7 @@ def labeled(**options: Any) -> Labeled:
 @pytest.mark.parametrize("name", get_args(PartitionName))
 def test_every_partition_gives_each_client_samples_to_train_and_to_test(name: Any) -> None:
     split = SplitOptions(clients=3, partition=name, view_samples=20, validation_share=0.2).split(labeled(), stream)
-    assert split.train.clients == 3
+    assert split.train.clients == 3 and split.partition == ("sites" if name == "auto" else name)
     assert split.validation is not None and not split.local_test_is_global
     for client in range(3):
         parts = [part.of(client) for part in (split.train, split.validation, split.local_test)]
