@@ -55,8 +55,9 @@ def _searched(argv: Sequence[str] | None) -> Answer:
     trials = [{"trial": trial.number, "values": dict(trial.values), "value": trial.value} for trial in made]
     told: dict[str, Any] = {"measure": request.search.measure.name, "trials": trials}
     if best is None:
-        name, folder = request.search.measure.name, request.search.results
-        said = f"no trial has a value of {name} at its end: they failed. The reasons: {folder}/*.failed.csv"
+        name, reasons = request.search.measure.name, request.search.results / "*.failed.csv"
+        said = f"no trial has a value of {name} at its end: they failed. The reasons: {reasons}; once these files are "
+        said += "removed, the same command runs the trials again"
         return Answer(told=told, error=said, code=FAILED)
     files = {"table": str(request.folder / "table.md"), "settings": str(request.folder / "best.yaml")}
     return Answer(

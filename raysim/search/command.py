@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -20,7 +20,8 @@ from raysim.remote.address import local_path
 from raysim.results.measures import find
 from raysim.search.halving import FIXED, Bracket, bracket_of
 from raysim.search.space import Axis, read_axes
-from raysim.search.trials import Search
+from raysim.search.trials import Search, cells_of
+from raysim.studies.checks import check_data
 from raysim.studies.choosing import check_measure, check_run
 from raysim.studies.command import count_of, keep_request, sampler_seed_of, seeds_of
 
@@ -68,7 +69,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     check_measure("--measure", measure)
     first = {axis.path: axis.ends[0] for axis in axes}
     config = build([base, first])
-    for values in _judged(axes):
+    for values in _ends(axes, *JUDGED):
         check_run(build([base, first, values]))
     bracket = _bracket(known, config, searched)
     seeds = tuple(seeds_of(known.seeds))
@@ -76,15 +77,34 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         raise ConfigError(f"--seeds {known.seeds}: a seed is there twice. Give each once.")
     results = known.output / "results"
     search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results, bracket)
+    _check_data(search, first)
     _keep(known.output / FILE, search)
     return Command(search, config, known.output, known.workers, _words(search, known.seeds, rest))
 
 
-def _judged(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
-    """All combinations of what a search varies in how its runs are judged; of a range both ends."""
-    found = [axis for axis in axes if axis.path.startswith(JUDGED)]
+def _ends(axes: Sequence[Axis], *beginnings: str) -> Iterator[dict[str, Any]]:
+    """All combinations of those options that begin so; of a range both ends."""
+    found = [axis for axis in axes if axis.path.startswith(beginnings)]
     for values in itertools.product(*(axis.ends for axis in found)):
         yield dict(zip([axis.path for axis in found], values, strict=True))
+
+
+def _check_data(search: Search, first: Mapping[str, Any]) -> None:
+    """Look at the data before the first trial; where options of the workload are searched, one of their ends is enough.
+
+    Args:
+        first: a value of each option that is searched.
+
+    Raises:
+        ConfigError: data is missing, cannot be split over the clients as asked, or gives no value by which to choose.
+    """
+    refused = list[ConfigError]()
+    for values in _ends(search.axes, "workload."):
+        try:
+            return check_data(cells_of(search, 1, {**first, **values})[:1], search.measure, "--measure")
+        except ConfigError as error:  # a trial that fails, if others do not
+            refused.append(error)
+    raise refused[0]
 
 
 def _bracket(known: argparse.Namespace, config: RunConfig, searched: Collection[str]) -> Bracket | None:

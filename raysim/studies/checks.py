@@ -52,13 +52,14 @@ def _adds_a_column(path: str, value: object) -> bool:
     return path == "evaluation.auc" and value == "auto"
 
 
-def check_data(cells: Sequence[Cell], chooses: Measure | None = None) -> None:
+def check_data(cells: Sequence[Cell], chooses: Measure | None = None, key: str = "choose: measure") -> None:
     """Look once at each data set: what is missing is told before the first cell, and not by each of them.
 
     Cells whose workloads differ in options that follow the seed alone count as one, folds say.
 
     Args:
         chooses: the measure by which a row is chosen among several.
+        key: the option or the key that names this measure.
 
     Raises:
         ConfigError: data of a cell is missing, cannot be split over the clients as asked, or gives no value by which
@@ -71,16 +72,16 @@ def check_data(cells: Sequence[Cell], chooses: Measure | None = None) -> None:
     for cell in cells:
         config = cell.config()
         own = to_dict(config)["workload"]
-        key = repr({option: own[option] for option in own if f"workload.{option}" not in cell.per_seed})
-        if key in seen:
+        data = repr({option: own[option] for option in own if f"workload.{option}" not in cell.per_seed})
+        if data in seen:
             continue
-        seen.add(key)
+        seen.add(data)
         try:
             sketch = preflight.check_data(config)
         except RaysimError as error:
             raise ConfigError(f"{cell.name}: {error}") from error
         if chooses is not None and sketch is not None and possible(config) is not None:
-            check_judged("choose: measure", chooses, cell.name, expected(config, sketch))
+            check_judged(key, chooses, cell.name, expected(config, sketch))
 
 
 def check_measures(study: Study) -> None:

@@ -20,6 +20,8 @@ from raysim.search.__main__ import main
 from raysim.search.space import Axis
 from raysim.search.table import page
 from raysim.search.trials import carry_out
+from raysim.studies import failures
+from raysim.studies.study_file import Cell
 from tests.long_tests import long
 from tests.raysim.search.asked import BASE, in_order, search_in
 
@@ -116,6 +118,7 @@ def test_the_budget_is_the_sum_of_the_rounds_that_runs_were_given(tmp_path: Path
         (["--sampler-seed=-1"], "--sampler-seed -1: not allowed. Allowed: a whole number from 0 to 4294967295"),
         (["--space", "nothing=1:2"], "Unknown option nothing"),
         (["--config", "mine.yaml"], "only options of runs may stand here"),
+        (["--workload", "cifar10", "--path", "/nowhere"], "trial 1 / seed 0: cifar10 is not to be had from /nowhere"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(
@@ -124,6 +127,41 @@ def test_what_cannot_be_searched_is_refused(
     assert main([*WORDS, *more, "--output", str(tmp_path / "search")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "search").exists()
+
+
+def test_a_measure_that_the_data_cannot_have_is_refused(tmp_path: Path) -> None:
+    words = [*_table(tmp_path), "--task", "regression", "--space", "momentum=0:0.9"]
+    with pytest.raises(ConfigError, match="--measure validation_accuracy: the run trial 1 / seed 0 has no column"):
+        command.read(words, "")
+    assert not (tmp_path / "search").exists()
+
+
+def _table(folder: Path) -> list[str]:
+    """The words of a search on a small table, whose columns are x, A and a."""
+    (folder / "table.csv").write_text("x,A,a\n" + "1,0,1\n2,1,0\n" * 50)
+    words = ["--method", "fedavg", "--workload", "table", "--path", str(folder / "table.csv"), "--clients", "2"]
+    return [*words, "--model", "mlp", "--validation_share", "0.2", "--output", str(folder / "search")]
+
+
+def test_options_of_the_data_may_be_searched_where_one_value_has_data(tmp_path: Path) -> None:
+    """That no client has as many samples as another value asks for is a failed trial."""
+    searched = [*WORDS, "--space", "min_samples=5000,5", "--output", str(tmp_path)]
+    assert command.read(searched, "").folder.exists()
+
+
+def test_a_search_whose_trials_all_failed_says_how_they_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(cells: Sequence[Cell], *rest: object) -> dict[str, str]:
+        for cell in cells:
+            cell.path.parent.mkdir(exist_ok=True)
+            failures.keep(cell, tmp_path, "no room")
+        return {}
+
+    monkeypatch.setattr("raysim.search.__main__.compute", fail)
+    assert main([*WORDS, "--output", str(tmp_path / "search")]) == 1
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/search/results/*.failed.csv; once these files are removed, the same command" in said
 
 
 def test_a_folder_keeps_one_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +173,7 @@ def test_a_folder_keeps_one_search(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_choices_that_differ_in_case_alone_are_another_search(tmp_path: Path) -> None:
     """The request and the command of the table had all of them in lower case."""
-    words = ["--method", "fedavg", "--workload", "table", "--validation_share", "0.2", "--output", str(tmp_path)]
+    words = _table(tmp_path)
     request = command.read([*words, "--space", "target=A,B"], "")
     assert "--space workload.target=A,B " in request.words
     with pytest.raises(ConfigError, match="is another search"):
