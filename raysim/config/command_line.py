@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from raysim.config.run_config import (
     RunConfig,
     build,
     choose_classes,
+    classes_of,
     default_config,
     flatten,
     options_of,
@@ -138,7 +139,7 @@ def parse(argv: Sequence[str]) -> Invocation:
         given[path] = f"{given[path]},{value}" if path in (SEVERAL & given.keys()) else value
         notes += earlier_names.note(typed, path)
     config = build([*files, given], decided=DECIDED if stored else ())
-    preconditions.check(config, options, given)
+    check_typed(given, [config])
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         return invocation(config, overrides, action="print-config", text=to_yaml(config), told=to_dict(config))
@@ -149,6 +150,7 @@ def given_config(
     *sources: Mapping[str, object],
     resume: str | Path | None = None,
     own: Classes = NO_CLASSES,
+    typed: Collection[str] = (),
 ) -> RunConfig:
     """The config that plain settings make, nested or by their names, over those of the run that is to be resumed.
 
@@ -157,10 +159,11 @@ def given_config(
     Args:
         sources: the later ones win, by whichever of its names each gives an option.
         own: classes that were given as such.
+        typed: names of options, as they stand in the sources, that the user has given one by one.
 
     Raises:
         ConfigError: an option is unknown or not allowed, or one source names it twice; or the run's folder names code
-            that no source names.
+            that no source names; or the run does not read an option that was typed.
     """
     flat, layers = [flatten(source) for source in sources], []
     if resume is not None:
@@ -171,7 +174,23 @@ def given_config(
     if any("." not in name for source in flat for name in source):
         options = options_of(choose_classes([*layers, *flat], own)[0])
         flat = [_by_full_names(source, options) for source in flat]
-    return build([*layers, *flat], own, decided=DECIDED if resume is not None else ())
+    config = build([*layers, *flat], own, decided=DECIDED if resume is not None else ())
+    options = options_of(classes_of(config))
+    check_typed([full_name(name, options, prefix="") for name in typed], [config])
+    return config
+
+
+def check_typed(typed: Iterable[str], configs: Collection[RunConfig]) -> None:
+    """Refuse an option that was typed, also with its default value, where none of these runs reads it.
+
+    Raises:
+        ConfigError: the first such option has no effect, and what to set for it.
+    """
+    for path in typed:
+        refusals = (preconditions.refusal(config, options_of(classes_of(config)), (path,)) for config in configs)
+        first = next(refusals, None)
+        if first is not None and all(refusals):
+            raise first
 
 
 def _by_full_names(source: Mapping[str, object], options: Mapping[str, Option]) -> dict[str, object]:

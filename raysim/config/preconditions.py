@@ -28,8 +28,14 @@ def check_exist(options: Mapping[str, Option]) -> None:
             _check_values(path, option, note.of)
 
 
-def check(config: Sections, options: Mapping[str, Option], typed: Collection[str] = ()) -> None:
-    """ConfigError if an option is set, and others have values with which it is not read.
+def check(config: Sections, options: Mapping[str, Option]) -> None:
+    """ConfigError if an option is set, and others have values with which it is not read."""
+    if error := refusal(config, options):
+        raise error
+
+
+def refusal(config: Sections, options: Mapping[str, Option], typed: Collection[str] = ()) -> ConfigError | None:
+    """The error for the first option that is set, and others have values with which it is not read; None: all are.
 
     An option is set if it differs from the default of its class, or if it was typed with a value that switches nothing
     off. Values that the run has decided do not count.
@@ -50,7 +56,8 @@ def check(config: Sections, options: Mapping[str, Option], typed: Collection[str
             if not any(_holds(config, options, condition) for condition in note.any_of):
                 now = " and ".join(f"{other} {show(_value(config, other))}" for other, *_ in note.any_of)
                 advice = ", or ".join(_advice(condition, options[condition.path]) for condition in note.any_of)
-                raise ConfigError(f"{path}: {show(value)} {note.why} with {now}. Leave it out, or set {advice}.")
+                return ConfigError(f"{path}: {show(value)} {note.why} with {now}. Leave it out, or set {advice}.")
+    return None
 
 
 def in_words(option: Option) -> list[str]:

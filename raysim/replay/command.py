@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raysim.cli.foreign_folder import add_trust, read_config
-from raysim.config.command_line import given_options
+from raysim.config.command_line import check_typed, given_options
 from raysim.config.conditions import own_models
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.errors import ConfigError
@@ -49,6 +49,7 @@ def read(options: argparse.Namespace) -> Command:
     without = client_numbers(options.without, load_result(folder).clients) if options.without else ()
     change = Change(options.first, without, _settings(options.set, stored), _seeds(options.seed_of))
     config = placed(read_config(folder, options, change.options(stored)), options.actors, cpu=options.cpu)
+    check_typed(change.settings, [config])
     check_change(change, stored, config)
     if options.membership and not without:
         raise ConfigError("--membership: it tests the samples of clients that are left out. Name one with --without.")

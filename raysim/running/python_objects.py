@@ -92,7 +92,8 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
     check_has_data(model, clients, workload_named=has_workload or resume is not None)
     if model is not None and not objects.take_section("model", model, named):
         objects.take_model(model, facts)
-    config = given_config(defaults, settings, named, given, facts, resume=resume, own=objects.classes)
+    typed = [name for name in given if name in options]  # those of a section may be all that a run's file has
+    config = given_config(defaults, settings, named, given, facts, resume=resume, own=objects.classes, typed=typed)
     if arrays is not None:
         config = with_sections(config, workload=config.workload.holding(arrays, functions=(loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.config.answering import refusing
-from raysim.config.command_line import given_options
+from raysim.config.command_line import check_typed, given_options
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
@@ -78,6 +79,8 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     results = known.output / "results"
     search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results, bracket)
     _check_data(search, first)
+    if not (known.output / FILE).exists():  # else it is a kept search's
+        check_typed(base, [config, *_one_by_one(search, first)])
     _keep(known.output / FILE, search)
     return Command(search, config, known.output, known.workers, _words(search, known.seeds, rest))
 
@@ -87,6 +90,14 @@ def _ends(axes: Sequence[Axis], *beginnings: str) -> Iterator[dict[str, Any]]:
     found = [axis for axis in axes if axis.path.startswith(beginnings)]
     for values in itertools.product(*(axis.ends for axis in found)):
         yield dict(zip([axis.path for axis in found], values, strict=True))
+
+
+def _one_by_one(search: Search, first: Mapping[str, Any]) -> Iterator[RunConfig]:
+    """The settings of runs in which one option that is searched has another value than its first."""
+    for axis in search.axes:
+        for value in axis.ends[1:]:
+            with suppress(ConfigError):  # values that no run can have together
+                yield build([search.base, first, {axis.path: value}])
 
 
 def _check_data(search: Search, first: Mapping[str, Any]) -> None:

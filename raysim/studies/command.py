@@ -60,6 +60,8 @@ class Command:
     """Options of all cells that say where they are computed (:mod:`raysim.studies.placement`)."""
     part: Part = Part()
     """The cells that are computed."""
+    typed: tuple[str, ...] = ()
+    """Options of all cells that stand on this command line, of which each is read by a cell."""
 
     @contextmanager
     def refused(self) -> Iterator[None]:
@@ -137,6 +139,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     written: tuple[Path, ...] = ()
     placed: Mapping[str, object] = {}
     trusted: tuple[Path, ...] = tuple(known.trust)
+    typed: tuple[str, ...] = ()
     if path is not None:
         given = [f"--{name}" for name in OF_GRIDS if getattr(known, name)]
         placed = placement([*given, *rest], str(path))
@@ -150,11 +153,12 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     elif known.output is None:
         raise ConfigError("--output FOLDER is missing: the folder that keeps the grid's study file, cells and table.")
     else:
-        written = not_there(known.output / FILE)
-        path = _made(known.output, _study(known, rest))
+        written, study = not_there(known.output / FILE), _study(known, rest)
+        path = _made(known.output, study)
+        typed = tuple(study["base"]) if written else ()  # else it is a kept study's
         trusted += (known.output,)  # what the file names stands on the command line
     part = part_of(known)
-    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed, part)
+    return Command(path, trusted, known.table_only, known.workers, known.cells_on, written, placed, part, typed)
 
 
 def add_parts(parser: argparse.ArgumentParser, seeds: str) -> None:

@@ -14,6 +14,7 @@ from raysim.cli.interruption import Interruption
 from raysim.client_side.device import device_of
 from raysim.comparison.outcomes import Values
 from raysim.config.answering import Answer
+from raysim.config.command_line import check_typed
 from raysim.config.nearest import did_you_mean
 from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimError
 from raysim.storage.folder_files import printable
@@ -93,6 +94,7 @@ def _read(request: Command) -> tuple[Study, list[Cell]]:
         print(printable(f"note: {note}"), file=sys.stderr)
     cells = list(study.cells())
     check_names(cells)
+    check_typed(request.typed, [cell.config() for cell in cells] if request.typed else [])
     for cell in cells:
         check_cell(cell)
     if not request.table_only:

@@ -152,6 +152,7 @@ def test_the_samples_of_a_client_that_is_left_out_are_attacked_in_both_models(
         ),
         (["--from", "3", "--set", "schedule.sampling=oort"], "the rounds before depend on schedule.sampling too."),
         (["--from", "3", "--set", "compression.down=int8"], "the rounds before depend on compression.down too."),
+        (["--set", "privacy.clip=1"], "privacy.clip: 1.0 has no effect with privacy.kind none"),  # the default, typed
         (["--set", "mu"], "--set mu: it is no NAME=VALUE, method.mu=0.1 say."),
         (["--set", "schedule.without=1"], "--set schedule.without: say --without."),
         (["--membership"], "--membership: it tests the samples of clients that are left out."),

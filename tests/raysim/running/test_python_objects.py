@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import raysim
+from raysim.config.run_config import to_dict
 from raysim.errors import ConfigError, ResultsError
 from raysim.launch import main
 from raysim.methods.fedavg import FedAvg
@@ -59,6 +60,15 @@ def test_a_keyword_wins_by_whichever_name(method: Any, options: dict[str, Any], 
 def test_one_option_by_two_names_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"schedule\.rounds is given twice, .* Leave one out"):
         config_of("fedavg", None, {"rounds": 7, "schedule.rounds": 8})
+
+
+def test_a_default_that_nothing_reads_is_refused_as_a_keyword_of_its_own() -> None:
+    """Sections, and settings in the place of a method, may be all that a run's file has."""
+    for name in ("candidates", "schedule.candidates"):
+        with pytest.raises(ConfigError, match=r"schedule\.candidates: 2\.0 has no effect with schedule\.sampling"):
+            config_of("fedavg", None, {"workload": "digits", name: 2.0})
+    stored = to_dict(config_of("fedavg", None, {"workload": "digits"})[0])
+    assert config_of(None, None, stored)[0] == config_of(stored, None, {})[0]
 
 
 @pytest.mark.parametrize("name", ["test_share", "workload.test_share"])

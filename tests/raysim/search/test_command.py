@@ -118,6 +118,7 @@ def test_the_budget_is_the_sum_of_the_rounds_that_runs_were_given(tmp_path: Path
         (["--sampler-seed=-1"], "--sampler-seed -1: not allowed. Allowed: a whole number from 0 to 4294967295"),
         (["--space", "nothing=1:2"], "Unknown option nothing"),
         (["--config", "mine.yaml"], "only options of runs may stand here"),
+        (["--privacy.clip", "1"], "privacy.clip: 1.0 has no effect with privacy.kind none"),  # the default, but typed
         (["--workload", "cifar10", "--path", "/nowhere"], "trial 1 / seed 0: cifar10 is not to be had from /nowhere"),
     ],
 )
@@ -147,6 +148,14 @@ def test_options_of_the_data_may_be_searched_where_one_value_has_data(tmp_path: 
     """That no client has as many samples as another value asks for is a failed trial."""
     searched = [*WORDS, "--space", "min_samples=5000,5", "--output", str(tmp_path)]
     assert command.read(searched, "").folder.exists()
+
+
+def test_a_default_may_be_typed_that_a_value_reads_and_stands_in_kept_searches(tmp_path: Path) -> None:
+    words = [*WORDS, "--candidates", "2", "--output", str(tmp_path)]
+    kept = command.read([*words, "--space", "sampling=fixed,power-of-choice"], "").folder / command.FILE
+    request = yaml.safe_load(kept.read_text())
+    kept.write_text(yaml.safe_dump({**request, "space": request["space"][:2]}))
+    assert command.read(words, "").folder == tmp_path
 
 
 def test_a_search_whose_trials_all_failed_says_how_they_run_again(

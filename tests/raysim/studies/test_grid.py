@@ -137,6 +137,10 @@ def test_a_grid_with_a_mistake_leaves_nothing_and_can_be_given_again(tmp_path: P
         (["--grid", "method.mu=1", "--output", "x", "--method", "fedprox", "--mu=5"], "--method.mu: the grid has its"),
         (["--grid", "learning-rate=1", "--output", "x", "--learning_rate", "2"], "--training.learning_rate: the grid"),
         (["--grid", "method=fedavg", "--output", "x", "--method", "fedprox"], "--method.name: the grid has its values"),
+        (
+            ["--grid", "mu=1,2", "--output", "x", "--method", "fedprox", "--privacy.clip", "1"],
+            "privacy.clip: 1.0 has no effect with privacy.kind none",  # the default, but typed
+        ),
         (["file.yaml", "--grid", "mu=1"], "--grid: a study file has all settings in it"),
         (["file.yaml", "--rounds", "1"], "--rounds: a study file has all settings in it"),
     ],
@@ -151,6 +155,15 @@ def test_a_mistake_on_the_command_line_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     assert study.main(words) == 2
     assert message in capsys.readouterr().err and not [*tmp_path.iterdir()]
+
+
+def test_a_default_may_be_typed_that_a_row_reads_and_stands_in_kept_grids(tmp_path: Path) -> None:
+    words = ["--method", "fedavg", "--grid", "sampling=fixed,power-of-choice", "--table-only", "--output"]
+    assert study.main([*words, str(tmp_path / "read"), "--candidates", "2"]) == 0
+    assert study.main([*words, str(tmp_path / "kept")]) == 0
+    file = tmp_path / "kept" / "study.yaml"
+    file.write_text(file.read_text().replace("{method.name: fedavg}", "{method.name: fedavg, privacy.clip: 1.0}"))
+    assert study.main([*words, str(tmp_path / "kept"), "--privacy.clip", "1"]) == 0
 
 
 def test_processes_that_begin_at_once_have_one_request(tmp_path: Path) -> None:
