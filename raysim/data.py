@@ -39,9 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _answer(asked: argparse.Namespace) -> Answer:
     if asked.action == "list":
+        if asked.name is not None:
+            raise ConfigError(f"list {asked.name}: it shows all data sets; leave {asked.name} out")
         folder = _folder(asked.to)
         return Answer(listing(folder), catalog(folder))
     data, folder = _data_set(asked.name), _folder(asked.to)
+    if asked.action != "convert" and asked.source is not None:
+        raise ConfigError(
+            f"{asked.action} {data.name} {asked.source}: convert alone reads a folder; the data folder is named by "
+            f"--to {asked.source}"
+        )
     if folder is None:
         raise ConfigError("RAYSIM_DATA is not set, so it is not known where data lies; set it, or give --to FOLDER")
     if asked.action == "fetch" and not data.files:

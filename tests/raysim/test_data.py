@@ -153,6 +153,9 @@ def test_real_files_verify(name: str, words: str, capsys: pytest.CaptureFixture[
         (["fetch", "har"], 2, "then python -m raysim.data convert har"),
         (["convert", "har", "gone"], 2, "har: there is no gone; give the folder of the published files"),
         (["convert", "har"], 2, "convert har needs the folder of its published files (https://archive.ics"),
+        (["fetch", "mnist", "here"], 2, "fetch mnist here: convert alone reads a folder"),
+        (["verify", "mnist", "here"], 2, "the data folder is named by --to here"),
+        (["list", "mnist"], 2, "list mnist: it shows all data sets; leave mnist out"),
         (["verify", "har"], 1, "python -m raysim.data list says how to get it"),
     ],
 )
