@@ -12,6 +12,7 @@ from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read
 from raysim.config.registry import KINDS
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
+from raysim.remote.address import typed_path
 from raysim.storage.run_folder import RunFolder
 
 
@@ -19,7 +20,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     """Add the options by which a user allows code that the folder names, and downloads."""
     parser.add_argument(
         "--trust",
-        type=Path,
+        type=typed_path,
         action="append",
         default=[],
         help="a folder whose config.yaml may name any code, and download data",

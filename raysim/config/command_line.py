@@ -40,7 +40,7 @@ from raysim.config.run_config import (
     unknown_option,
 )
 from raysim.errors import ConfigError
-from raysim.remote.address import checked, is_remote, local_folder
+from raysim.remote.address import checked, is_remote, local_folder, typed_path
 from raysim.version import __version__
 from raysim.workloads.given.given_data import missing
 
@@ -246,12 +246,12 @@ def _cut(argv: Sequence[str]) -> _Line:
             continue
         text = given if equals else rest.pop(0) if rest and not rest[0].startswith("--") else None
         if name == "config":
-            line.files.append(Path(_value(typed, text)))
+            line.files.append(typed_path(_value(typed, text)))
         elif name == "resume":
             line.remote = checked(given) if is_remote(given := _value(typed, text)) else ""
-            line.resume = local_folder(given) if line.remote else Path(given)
+            line.resume = local_folder(given) if line.remote else typed_path(given)
         elif name == "trust":
-            line.trusted.append(Path(_value(typed, text)))
+            line.trusted.append(typed_path(_value(typed, text)))
         else:
             line.pairs.append((typed, text))
     return line

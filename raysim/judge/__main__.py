@@ -21,6 +21,7 @@ from raysim.judge.measuring import chooses, measure_of, values_of
 from raysim.judge.refusals import Refusal
 from raysim.judge.runs import Side, folders_of, read_side
 from raysim.judge.verdict import Groups, Refused, Verdict
+from raysim.remote.address import typed_path
 from raysim.studies.command import count_of
 from raysim.units import counted
 
@@ -41,13 +42,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = found.add_argument
     add("folders", type=Path, nargs="*", metavar="A B", help="two folders, each a run's or one that holds runs")
-    add("--a", type=Path, nargs="+", default=[], metavar="FOLDER", help="runs of A, or folders that hold them")
-    add("--b", type=Path, nargs="+", default=[], metavar="FOLDER", help="runs of B")
+    add("--a", type=typed_path, nargs="+", default=[], metavar="FOLDER", help="runs of A, or folders that hold them")
+    add("--b", type=typed_path, nargs="+", default=[], metavar="FOLDER", help="runs of B")
     add("--measure", default="", metavar="NAME", help="what judges: accuracy by default; validated_ or tail_ before it")
     add("--subject", choices=options.SUBJECTS, default="method", help="the section whose options may differ")
     add("--tuned", action="append", default=[], metavar="OPTION", help="an option that both sides searched alike")
-    add("--search-a", type=Path, metavar="FOLDER", help="the search of A (raysim.search, or a study with --choose)")
-    add("--search-b", type=Path, metavar="FOLDER", help="that of B; may be the same study")
+    add("--search-a", type=typed_path, metavar="FOLDER", help="the search of A (raysim.search, a study with --choose)")
+    add("--search-b", type=typed_path, metavar="FOLDER", help="that of B; may be the same study")
     add(
         "--recompute",
         type=partial(count_of, "recompute"),

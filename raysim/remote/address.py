@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from raysim.errors import ResultsError
@@ -79,4 +80,12 @@ def local_path(text: str) -> Path:
     """
     if _SCHEME.fullmatch(text) or _MISSPELLED.fullmatch(text):
         raise ResultsError(f"{text}: only a run's own folder may be remote. Give a folder of this machine.")
-    return Path(text)
+    return typed_path(text)
+
+
+def typed_path(text: str | Path) -> Path:
+    """A path of this machine as a user has typed it: ``~`` is the home folder, which no shell expands behind ``=``."""
+    path = Path(text)
+    with suppress(RuntimeError):  # no user has this name: it is that of a folder
+        path = path.expanduser()
+    return path

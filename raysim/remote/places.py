@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from raysim.remote.address import COPIES, is_remote, local_folder, occupied
+from raysim.remote.address import COPIES, is_remote, local_folder, occupied, typed_path
 from raysim.remote.download import download, patiently
 from raysim.remote.origins import read_origins
 from raysim.remote.state import whole_states
@@ -68,7 +68,7 @@ def run_folder(path: str | Path, wanted: Callable[[str], bool] = lambda name: Tr
         UnreachableError: the remote side does not answer.
     """
     if not isinstance(path, str) or not is_remote(path):
-        return Path(path)
+        return typed_path(path)
     folder = local_folder(path, COPIES)
     store = Store(path)
     with alone(folder):

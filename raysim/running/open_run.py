@@ -11,7 +11,7 @@ from raysim.config.run_config import RunConfig, build, classes_of, differences, 
 from raysim.engine.checkpointing import check_rounds
 from raysim.errors import ResultsError
 from raysim.monitor import observers
-from raysim.remote.address import is_remote
+from raysim.remote.address import is_remote, typed_path
 from raysim.remote.places import new_folder
 from raysim.results.given_again import check_digests
 from raysim.running.own_sources import own_sources
@@ -39,7 +39,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     if is_remote(config.output):
         path = new_folder(config.output)
     else:
-        path = Path(config.output or run_folder.new_run_path(Path("runs"), method, data, config.seed))
+        path = typed_path(config.output or run_folder.new_run_path(Path("runs"), method, data, config.seed))
     facts = run_folder.environment() | {"seed": config.seed}
     if sources := own_sources(config):
         facts["sources"] = {name: [digest] for name, digest in sources.items()}

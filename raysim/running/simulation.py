@@ -18,7 +18,7 @@ from raysim.errors import ConfigError, RaysimError, warn
 from raysim.leaving import staying
 from raysim.monitor import status_file
 from raysim.monitor.observers import opened
-from raysim.remote.address import checked, is_remote
+from raysim.remote.address import checked, is_remote, typed_path
 from raysim.remote.places import resumed_folder
 from raysim.results.result import load_result
 from raysim.running.given_checks import check_observer
@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
         options, observer = options | {"engine.observer": observer}, None
     check_observer(observer)
     address = checked(resume) if isinstance(resume, str) and is_remote(resume) else ""
-    resume = resumed_folder(address) if address else resume
+    resume = resumed_folder(address) if address else typed_path(resume) if isinstance(resume, str) else resume
     if isinstance(method, RunConfig):
         objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
         if extra := [*options, *(name for name, value in objects.items() if value is not None)]:

@@ -16,7 +16,7 @@ from raysim.config.answering import refusing
 from raysim.config.command_line import given_options
 from raysim.config.config_file import read_plain
 from raysim.errors import ConfigError, RaysimError
-from raysim.remote.address import local_path
+from raysim.remote.address import local_path, typed_path
 from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
@@ -100,7 +100,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     )
     parser.add_argument(
         "--trust",
-        type=Path,
+        type=typed_path,
         action="append",
         default=[],
         metavar="FOLDER",

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from raysim.config.timing import Devices
 from raysim.errors import ConfigError
+from raysim.remote.address import typed_path
 from raysim.virtual_time.devices.availability import Availability, from_windows
 from raysim.workloads.files.regular_files import UNREADABLE, open_regular, open_unpacked
 
@@ -40,7 +41,7 @@ Rows = dict[int, dict[str, Any]]
 
 def digest(devices: Devices) -> str:
     """SHA-256 of the content of ``devices.trace``; empty where there is no such file."""
-    path = Path(devices.trace)
+    path = typed_path(devices.trace)
     if not path.is_file():
         return ""
     with open_regular(path) as file:
@@ -57,7 +58,7 @@ def read(devices: Devices, clients: int) -> tuple[dict[str, NDArray[np.float64]]
         ConfigError: the file is missing or no table, has too few rows, unknown columns, or values out of range; the
             text says which row.
     """
-    path = Path(devices.trace)
+    path = typed_path(devices.trace)
     rows = {number: _renamed(path, number, row) for number, row in _rows(path, clients).items()}
     if len(rows) < clients:
         raise ConfigError(f"devices.trace: {path} has {len(rows)} rows for {clients} clients. Give each client a row.")

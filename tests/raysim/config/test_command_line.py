@@ -93,6 +93,13 @@ def test_resume_starts_from_the_folders_config(tmp_path: Path) -> None:
     assert to_dict(invocation.config) == expected
 
 
+def test_files_and_folders_may_lie_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path / "config.yaml", to_yaml(default_config("fedprox")))
+    assert parse(["--resume=~/"]).resume == tmp_path
+    assert parse(["--config=~/config.yaml", "--trust=~/"]).config == default_config("fedprox")
+
+
 @pytest.mark.parametrize("line", ["--profile", "--profile --seed 1", "--engine.profile --rounds 3", "--profile=true"])
 def test_an_option_that_is_true_or_false_needs_no_value(line: str) -> None:
     assert parse(line.split()).config.engine.profile is True

@@ -13,6 +13,7 @@ from raysim.crate import __main__ as crate
 from raysim.errors import REFUSED, ResultsError
 from raysim.paper import __main__ as paper
 from raysim.remote.address import checked, is_remote, local_folder, local_path
+from raysim.remote.places import run_folder
 from raysim.remote.store import Store
 from raysim.report import run_page
 from tests.small_runs import IN_PROCESS, LOGISTIC
@@ -38,6 +39,19 @@ def test_addresses_have_folders_of_their_own() -> None:
         local_path("s3://bucket/run")
     with pytest.raises(ResultsError, match="sch"):
         Store("sch://bucket/run")
+
+
+def test_the_home_folder_is_meant_by_its_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell expands it behind an equals sign, or in YAML: folders were named ``~``."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert local_path("~/x") == run_folder("~/x") == tmp_path / "home" / "x"
+    assert local_path("a/~") == Path("a/~") and local_path("~nobody-here/x") == Path("~nobody-here/x")
+    first = raysim.run(IN_PROCESS | LOGISTIC, rounds=1, output="~/run", progress=False)
+    assert first.folder == tmp_path / "home" / "run" and first.config["output"] == "~/run"
+    again = raysim.run(resume="~/run", rounds=2, progress=False)
+    assert len(again.rounds) == 2 and raysim.load_model("~/run") is not None
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from raysim.config.timing import Devices
 from raysim.errors import ConfigError
-from raysim.virtual_time.devices.traces import CHUNK, LARGEST_JSON, read
+from raysim.virtual_time.devices.traces import CHUNK, LARGEST_JSON, digest, read
 
 
 def column(path: Path, clients: int = 2) -> list[float]:
@@ -52,6 +52,13 @@ HOSTILE = {
     "no zip.csv.zip": "seconds_per_sample\n1\n1\n",
     "no xz.csv.xz": "seconds_per_sample\n1\n1\n",
 }
+
+
+def test_a_trace_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.csv").write_text("seconds_per_sample\n1\n2\n")
+    assert column(Path("~/own.csv")) == [1.0, 2.0]
+    assert digest(Devices(preset="trace", trace="~/own.csv"))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
