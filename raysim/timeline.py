@@ -18,6 +18,7 @@ from raysim.config.command_line import parse
 from raysim.errors import ConfigError
 from raysim.leaving import staying
 from raysim.remote.address import local_path
+from raysim.storage.run_folder import is_run
 from raysim.units import byte_count, time_unit
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def _planned(words: Sequence[str]) -> Answer:
             f"schedule.sampling: {config.schedule.sampling} looks at losses, so that no round is known without the "
             "training of the rounds before. Set it to fixed or by-size, or run it: its tables tell as much."
         )
-    return _write(config, local_path(config.output or "timeline"))
+    folder = local_path(config.output or "timeline")
+    if is_run(folder):  # as the config.yaml of a run names its own
+        raise ConfigError(f"output: {folder} holds a run, and a plan has a folder of its own. Give one with --output.")
+    return _write(config, folder)
 
 
 def clock_of(config: RunConfig) -> VirtualClock:

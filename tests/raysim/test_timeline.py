@@ -40,6 +40,15 @@ def test_a_run_has_the_steps_that_were_planned(tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "plan" / "timeline.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_plan_is_not_written_into_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare(small_run(tmp_path / "run", OPTIONS))
+    before = [*folder.iterdir()]
+    words = ["--config", str(folder / "config.yaml")]
+    assert main(words) == 2 and [*folder.iterdir()] == before
+    assert f"output: {folder} holds a run, and a plan has a folder of its own" in capsys.readouterr().err
+    assert main([*words, "--output", str(tmp_path / "plan")]) == 0 and [*folder.iterdir()] == before
+
+
 def test_help_says_what_the_command_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out
