@@ -229,13 +229,13 @@ def given_options(words: Sequence[str], alternatives: Sequence[Mapping[str, obje
 
 
 def _cut(argv: Sequence[str]) -> _Line:
-    line, rest = _Line(), list(argv)
+    line, rest, last = _Line(), list(argv), ("", "")
     while rest:
         word = rest.pop(0)
         if word != "-h" and not (word.startswith("--") and len(word) > 2):
-            raise ConfigError(f"Unexpected argument {word!r}. {_advice(line, word)}")
+            raise ConfigError(f"Unexpected argument {word!r}. {_advice(*last, word)}")
         typed, equals, given = word.lstrip("-").partition("=")
-        name = typed.replace("-", "_")
+        name, last = typed.replace("-", "_"), (typed, "")
         if name in _FLAGS:
             if equals:
                 raise ConfigError(f"{word.partition('=')[0]} takes no value, but got {given!r}.")
@@ -254,13 +254,15 @@ def _cut(argv: Sequence[str]) -> _Line:
             line.trusted.append(typed_path(_value(typed, text)))
         else:
             line.pairs.append((typed, text))
+            last = typed, text or ""
     return line
 
 
-def _advice(line: _Line, word: str) -> str:
-    """How this word, which follows these options and is none, may be meant."""
-    typed, text = line.pairs[-1] if line.pairs else ("", None)
-    numbers = text is not None and f"{text}{word}".replace(".", "").isdecimal()
+def _advice(typed: str, text: str, word: str) -> str:
+    """How a word that is no option, right behind this option and its value, may be meant."""
+    if typed == "ui":
+        return "The page's address comes behind an equals sign: --ui=HOST:PORT; see --help."
+    numbers = text and f"{text}{word}".replace(".", "").isdecimal()
     several = f", several numbers of one with commas between them (--{typed} {text},{word})" if numbers else ""
     return f"Options are written --section.option VALUE{several}; see --help."
 

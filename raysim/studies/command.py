@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,8 +21,8 @@ from raysim.remote.address import local_path, typed_path
 from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
-from raysim.storage.untrusted_files import UnreadableFileError, yaml_of
 from raysim.studies.computing import Where
+from raysim.studies.grid import axis_of, check_blanks
 from raysim.studies.placement import placement
 
 USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
@@ -134,6 +135,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object: progress, values, failed cells")
     refusing(parser, argv)
+    check_blanks(sys.argv[1:] if argv is None else argv)
     known, rest = parser.parse_known_args(argv)
     path = Path(rest.pop(0)) if rest and not rest[0].startswith("-") else None
     written: tuple[Path, ...] = ()
@@ -205,7 +207,7 @@ def sampler_seed_of(text: str) -> int:
 
 def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
     """The content of the study file that a command line stands for."""
-    axes = dict(map(_axis, known.grid))
+    axes = dict(map(axis_of, known.grid))
     if len(axes) < len(known.grid):
         raise ConfigError("--grid: an option is there twice; give all its values at once, --grid mu=0.01,0.1.")
     if known.by and not known.choose:
@@ -247,18 +249,6 @@ def _drawn(measures: Sequence[str]) -> str:
         first = find(measures[0])
         return "accuracy" if first.how == "gain" else first.column
     return "accuracy"
-
-
-def _axis(text: str) -> tuple[str, list[Any]]:
-    """An option and its values, ``mu=0.01,0.1``."""
-    name, equals, values = text.partition("=")
-    try:
-        found = yaml_of(f"[{values}]") if equals and values.strip() else None
-    except UnreadableFileError:
-        found = None
-    if not name or not found:
-        raise ConfigError(f"--grid {text}: not allowed. Allowed: an option and its values, --grid mu=0.01,0.1.")
-    return name.lstrip("-"), found
 
 
 def seeds_of(text: str) -> list[int]:

@@ -17,9 +17,33 @@ from raysim.config.command_line import full_name
 from raysim.config.options import Option, plain, show
 from raysim.config.run_config import choose_classes, options_of
 from raysim.errors import ConfigError
+from raysim.storage.untrusted_files import UnreadableFileError, yaml_of
 from raysim.units import counted
 
 Options = Mapping[str, Any]
+
+
+def axis_of(text: str) -> tuple[str, list[Any]]:
+    """An option and its values, ``mu=0.01,0.1``."""
+    name, equals, values = text.partition("=")
+    try:
+        found = yaml_of(f"[{values}]") if equals and values.strip() else None
+    except UnreadableFileError:
+        found = None
+    if not name or not found:
+        raise ConfigError(f"--grid {text}: not allowed. Allowed: an option and its values, --grid mu=0.01,0.1.")
+    return name.lstrip("-"), found
+
+
+def check_blanks(words: Sequence[str]) -> None:
+    """ConfigError for a word of a command line that comes right after ``--grid OPTION=A,B`` and is no option."""
+    for before, last, word in zip(["", *words], words, words[1:], strict=False):
+        after = before == "--grid" or last.startswith("--grid=")
+        if after and not word.startswith("--") and not word.endswith((".yaml", ".yml")):
+            raise ConfigError(
+                f"Unexpected argument {word!r}. Values of --grid have commas and no blanks between them, --grid "
+                "mu=0.01,0.1."
+            )
 
 
 def names_in(grid: Mapping[str, Sequence[Any]]) -> list[Options]:

@@ -146,6 +146,8 @@ def test_print_config_is_a_config_file() -> None:
         ("fedavg", "Unexpected argument 'fedavg'"),
         ("--model cnn mlp", "Unexpected argument 'mlp'. Options are written --section.option VALUE; see --help."),
         ("--joins 3 2 3", "several numbers of one with commas between them (--joins 3,2); see --help."),
+        ("--rounds 5 --ui 8300", "'8300'. The page's address comes behind an equals sign: --ui=HOST:PORT; see --help."),
+        ("--rounds 5 --verbose 7", "Unexpected argument '7'. Options are written --section.option VALUE; see --help."),
         ("--method mine.py", "or mine:Class for a class of this file."),
         ("--method ./own/mine.py:Mine", "not by its file: write own.mine:Mine."),
         ("-v", "Unexpected argument '-v'"),

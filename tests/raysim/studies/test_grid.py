@@ -130,6 +130,8 @@ def test_a_grid_with_a_mistake_leaves_nothing_and_can_be_given_again(tmp_path: P
         (["--grid", "mu", "--output", "x"], "--grid mu: not allowed"),
         (["--grid", "mu=2020-99-99", "--output", "x"], "--grid mu=2020-99-99: not allowed"),
         (["--grid", "mu=!!timestamp x", "--output", "x"], "--grid mu=!!timestamp x: not allowed"),
+        (["--grid", "mu=0.1,", "0.01", "--output", "x"], "'0.01'. Values of --grid have commas and no blanks between"),
+        (["--rounds", "5", "--grid", "mu=0.1", ",1", "--output", "x"], "',1'. Values of --grid have commas and no"),
         (["--grid", "mu=1", "--seeds", "4-1", "--output", "x"], "--seeds 4-1: not allowed"),
         (["--grid", "method=fedavg", "--output", "x", "--muu", "3"], "Unknown option --muu"),
         (["--grid", "method=fedavg", "--output", "x", "--resume", "y"], "only options of runs"),
