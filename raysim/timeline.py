@@ -18,6 +18,7 @@ from raysim.config.command_line import parse
 from raysim.errors import ConfigError
 from raysim.leaving import staying
 from raysim.remote.address import local_path
+from raysim.storage.atomic_files import check_folder
 from raysim.storage.run_folder import is_run
 from raysim.units import byte_count, time_unit
 
@@ -56,6 +57,7 @@ def _planned(words: Sequence[str]) -> Answer:
     folder = local_path(config.output or "timeline")
     if is_run(folder):  # as the config.yaml of a run names its own
         raise ConfigError(f"output: {folder} holds a run, and a plan has a folder of its own. Give one with --output.")
+    check_folder(folder)
     return _write(config, folder)
 
 
@@ -103,11 +105,12 @@ def tables(clock: VirtualClock) -> tuple[DataFrame, DataFrame]:
 def _write(config: RunConfig, folder: Path) -> Answer:
     from raysim.report.devices_plot import write_devices
     from raysim.report.timeline_plot import picture
-    from raysim.storage.atomic_files import write_atomically
+    from raysim.storage.atomic_files import write_atomically, writing
 
     clock = clock_of(config)
     steps, tasks = tables(clock)
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     title = f"{config.timing.mode}, devices {config.devices.preset}: {clock.fleet.profiles.clients} clients"
     for name, content in (
         ("steps.csv", steps.to_csv(index=False, float_format="%.9g").encode()),

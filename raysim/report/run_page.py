@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -221,6 +222,7 @@ def _pages(options: argparse.Namespace) -> Answer:
     folders = [folder for folder in given if not _is_made(folder, target)]  # among runs/*, say
     found = None
     if len(folders) > 1:
+        _check_place(target)
         found = compare(folders, options.measure, against=options.against, command=_command(options))
     # Who asks for one page gets it anew; a comparison only adds those that are missing.
     pages = [folder / PAGE if len(folders) > 1 and is_drawn(folder) else page(folder) for folder in folders]
@@ -232,6 +234,16 @@ def _pages(options: argparse.Namespace) -> Answer:
         ]
     told = {"pages": [*map(str, pages)], "comparison": [*map(str, compared)]}
     return Answer("\n".join(map(str, [*pages, *compared])), told)
+
+
+def _check_place(target: Path) -> None:
+    """ResultsError for a place where no page can be written, before any is drawn."""
+    if target.is_dir():
+        raise ResultsError(f"--out {target}: it is a folder. Name a page in it, {target / 'compare.html'} say.")
+    if not target.parent.is_dir():
+        raise ResultsError(f"--out {target}: there is no folder {target.parent}. Make it, or name another page.")
+    if not os.access(target.parent, os.W_OK):
+        raise ResultsError(f"--out {target}: {target.parent} cannot be written. Name a page in another folder.")
 
 
 def _is_made(path: Path, target: Path) -> bool:

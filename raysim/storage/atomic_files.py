@@ -108,6 +108,13 @@ def unused(path: Path) -> Path:
     return found
 
 
+def check_folder(path: Path) -> None:
+    """ResultsError if there is a file where this folder of the user's, or one above it, is to be."""
+    place = next((one for one in (path, *path.parents) if one.exists()), path)
+    if place.exists() and not place.is_dir():
+        raise ResultsError(f"{place} is a file, where a folder is needed. Choose another place for --output.")
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn an error of the operating system about a file into a ResultsError that says what to do."""

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.storage.atomic_files import append_whole, sync_directory, unused, write_atomically, write_new, writing
+from raysim.storage.atomic_files import (
+    append_whole,
+    check_folder,
+    sync_directory,
+    unused,
+    write_atomically,
+    write_new,
+    writing,
+)
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
 from raysim.storage.folder_files import check_links, harmless
@@ -192,9 +200,7 @@ def check_free(path: Path) -> None:
         ResultsError: there is a run already, or something else, or the folder cannot be read.
     """
     _check_name(path)
-    place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
-    if place.exists() and not place.is_dir():
-        raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
+    check_folder(path)
     with writing(path):
         found = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
     if found:

@@ -19,7 +19,7 @@ from raysim.config.config_file import read_plain
 from raysim.errors import ConfigError, RaysimError
 from raysim.remote.address import local_path, typed_path
 from raysim.results.measures import WHOLE_RUNS, find
-from raysim.storage.atomic_files import write_atomically
+from raysim.storage.atomic_files import check_folder, write_atomically
 from raysim.storage.claims import alone
 from raysim.studies.computing import Where
 from raysim.studies.grid import axis_of, check_blanks
@@ -274,8 +274,8 @@ def keep_request(path: Path, request: Mapping[str, Any], other: str) -> None:
     """Write a request as YAML; ConfigError that says ``other`` if another one is there already."""
     import yaml
 
+    check_folder(path.parent)
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         with alone(path):  # two processes may begin at once
             if not path.exists():
                 text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)

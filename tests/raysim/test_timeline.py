@@ -46,6 +46,8 @@ def test_a_plan_is_not_written_into_a_run(tmp_path: Path, capsys: pytest.Capture
     words = ["--config", str(folder / "config.yaml")]
     assert main(words) == 2 and [*folder.iterdir()] == before
     assert f"output: {folder} holds a run, and a plan has a folder of its own" in capsys.readouterr().err
+    assert main([*words, "--output", str(folder / "config.yaml")]) == 2
+    assert "config.yaml is a file, where a folder is needed" in capsys.readouterr().err
     assert main([*words, "--output", str(tmp_path / "plan")]) == 0 and [*folder.iterdir()] == before
 
 

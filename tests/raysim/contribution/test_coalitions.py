@@ -30,7 +30,7 @@ SLIPS = {
     "--measure acuracy": "no measure 'acuracy'. Did you mean accuracy?",
     "--measure auc": "--measure auc: it is not measured in this run.",
     "--workers 0": "--workers 0: not allowed. Allowed: a whole number ≥ 1.",
-    "--output /proc/none": "raysim.contribution: [Errno 2] No such file or directory: '/proc/none'",
+    "--output /proc/none": "raysim.contribution: Cannot write /proc/none/.request.yaml.claim: No such file",
 }
 SYNTHETIC = {
     "workload__name": "synthetic",

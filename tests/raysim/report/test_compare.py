@@ -38,6 +38,20 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "different workloads (digits, synthetic)" in text
 
 
+def test_a_place_where_no_page_can_be_is_refused_before_pages_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [str(make(tmp_path / name, more=f"seed: {seed}\n")) for seed, name in enumerate("ab")]
+    assert run_page.main([*runs, "--out", str(tmp_path / "new" / "both.html")]) == 2
+    assert f"there is no folder {tmp_path / 'new'}. Make it, or name another page" in capsys.readouterr().err
+    assert run_page.main([*runs, "--out", str(tmp_path)]) == 2
+    assert f"--out {tmp_path}: it is a folder. Name a page in it" in capsys.readouterr().err
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert run_page.main(runs) == 2
+    assert f"{tmp_path} cannot be written. Name a page in another folder" in capsys.readouterr().err
+    assert not [*tmp_path.rglob("*.html")]
+
+
 def seeds(root: Path) -> list[Path]:
     """Two values of an option, each with seeds 0, 1 and 2; the last accuracies are 80, 82, 84 and 60, 62, 64 %."""
     return [

@@ -229,6 +229,6 @@ def test_new_run_paths_are_unique(tmp_path: Path) -> None:
 def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(ResultsError, match=r"file is a file, and a run writes a folder\. Choose another place"):
+        with pytest.raises(ResultsError, match=r"file is a file, where a folder is needed\. Choose another place"):
             RunFolder.create(place, "", {})
     assert (tmp_path / "file").read_text() == "mine"

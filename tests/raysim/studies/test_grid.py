@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from raysim import study
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, ResultsError
 from raysim.studies import command, study_file
 from tests.raysim.small_study import TEXT, keep
 
@@ -166,6 +166,16 @@ def test_a_default_may_be_typed_that_a_row_reads_and_stands_in_kept_grids(tmp_pa
     file = tmp_path / "kept" / "study.yaml"
     file.write_text(file.read_text().replace("{method.name: fedavg}", "{method.name: fedavg, privacy.clip: 1.0}"))
     assert study.main([*words, str(tmp_path / "kept"), "--privacy.clip", "1"]) == 0
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "grid"):
+        assert study.main(["--method", "fedprox", "--grid", "mu=0.1,1", "--output", str(place)]) == 2
+        assert f"{tmp_path / 'file'} is a file, where a folder is needed." in capsys.readouterr().err
+    with pytest.raises(ResultsError, match=r"Cannot write .*study\.yaml"):
+        command.keep_request(Path("/proc/none/study.yaml"), {"seeds": [0]}, "another")
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_processes_that_begin_at_once_have_one_request(tmp_path: Path) -> None:
