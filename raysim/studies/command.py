@@ -22,7 +22,7 @@ from raysim.results.measures import WHOLE_RUNS, find
 from raysim.storage.atomic_files import check_folder, write_atomically
 from raysim.storage.claims import alone
 from raysim.studies.computing import Where
-from raysim.studies.grid import axis_of, check_blanks
+from raysim.studies.grid import axis_of, check_blanks, rows_of
 from raysim.studies.placement import placement
 
 USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
@@ -216,6 +216,10 @@ def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
     base = given_options(rest, combinations)
     if both := next((path for path in base for name in axes if _names(name, path)), None):
         raise ConfigError(f"--{both}: the grid has its values (--grid); leave one of the two out.")
+    try:
+        rows_of(axes, base, [{}], known.choose)
+    except ConfigError as error:  # of the study file, which goes where it is refused
+        raise ConfigError(f"--grid: {error}") from error
     measures = known.measure or ["accuracy"]
     choose = {"choose": {"options": known.choose, "measure": known.by or CHOOSES}} if known.choose else {}
     return {

@@ -172,8 +172,9 @@ class TuDataset:
         folders = search_folders(self.path, self.name)
         missing = [name for name in self.names if tu_reader.find(name, folders) is None]
         if missing and not self.download:
+            absent = " (no such folder)" if self.path and not folders[0].is_dir() else ""
             raise WorkloadError(
-                f"{self.name}: no files of {', '.join(missing)} in {' or '.join(map(str, folders))}. Put "
+                f"{self.name}: no files of {', '.join(missing)} in {' or '.join(map(str, folders))}{absent}. Put "
                 f"{', '.join(f'{name}.zip' for name in missing)} from {tu_reader.PAGE} there, or give --path "
                 f"FOLDER, the folder that has them, or {ALLOW_DOWNLOAD}"
             )

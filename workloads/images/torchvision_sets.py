@@ -54,13 +54,15 @@ class TorchvisionOptions(ImageOptions):
                 arrays[f"{part}_images"] = np.asarray(dataset.data)
                 arrays[f"{part}_labels"] = np.asarray(dataset.targets, dtype=np.int64)
         except Exception as error:  # torchvision's readers raise many types, UnpicklingError for a hostile file
-            raise WorkloadError(self._unavailable(root, str(error) or type(error).__name__)) from error
+            said = f"{error or type(error).__name__} (torchvision refuses files with a wrong checksum)"
+            raise WorkloadError(self._unavailable(root, said)) from error
         return self._checked(arrays, f"torchvision's files in {root}")
 
     def blank_images(self, stream: Stream) -> ImageSet | None:
         stored, root = self._stored(pixels=False), self._root()
         if stored is None and not self.download and not (root / self.folder).is_dir():
-            raise WorkloadError(self._unavailable(root, f"there is no folder {self.folder} in it"))
+            lacking = f"folder {self.folder} in it" if root.is_dir() else "such folder"
+            raise WorkloadError(self._unavailable(root, f"there is no {lacking}"))
         return stored
 
     def _stored(self, pixels: bool) -> ImageSet | None:
@@ -83,9 +85,8 @@ class TorchvisionOptions(ImageOptions):
         where = images_folder() or "$RAYSIM_DATA/images (RAYSIM_DATA is not set)"
         fetch = f", as python -m raysim.data fetch {self.name} does" if self.fetched else ""
         return (
-            f"{self.name} {what} {root}: {reason} (torchvision refuses files with a wrong checksum). Three ways: "
-            f"put {self.name}.npz into {where}{fetch}; --path FOLDER with torchvision's files, all of them whole; "
-            f"{ALLOW_DOWNLOAD}"
+            f"{self.name} {what} {root}: {reason}. Three ways: put {self.name}.npz into {where}{fetch}; --path FOLDER "
+            f"with torchvision's files, all of them whole; {ALLOW_DOWNLOAD}"
         )
 
 

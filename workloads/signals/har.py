@@ -52,8 +52,7 @@ class Har(SplitOptions):
 
     def load(self, stream: Stream) -> ArrayFederation:
         """Reads and normalizes the windows. WorkloadError if they cannot be had or cannot be split as asked."""
-        how = "; python -m raysim.data convert har makes har.npz of UCI's folder"
-        windows, labels, persons, tested = _read(published_place(self.name, self.path, FILES, how, Path.is_file))
+        windows, labels, persons, tested = _read(self._place())
         _, number = np.unique(persons, return_inverse=True)
         recordings = number * len(ACTIVITIES) + labels
         if self.persons == "published":
@@ -67,6 +66,14 @@ class Har(SplitOptions):
         test = Part(windows[tests], labels[tests], persons[tests] if self.persons == "own" else None)
         found = Recordings(recordings[trained], OVERLAP)
         return federation_of(self, stream, self.name, train, test, ACTIVITIES, recordings=found)
+
+    def sketch(self, stream: Stream) -> None:
+        """Only looks whether the file is there."""
+        self._place()
+
+    def _place(self) -> Path:
+        how = "; python -m raysim.data convert har makes har.npz of UCI's folder"
+        return published_place(self.name, self.path, FILES, how, Path.is_file)
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.str_], NDArray[np.bool_]]:

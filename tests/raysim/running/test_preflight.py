@@ -33,9 +33,16 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (["--workload=npz", "--workload.path=nothing.npz"], "no .npz file nothing.npz"),
-        (["--workload=mnist", "--workload.path=nowhere"], "mnist is not to be had from nowhere"),
+        (
+            ["--workload=mnist", "--workload.path=nowhere"],
+            "had from nowhere: there is no such folder.",
+        ),
+        (["--workload=har", "--workload.path=nowhere"], "har: there is no nowhere; python -m raysim.data convert har"),
         (["--workload=covid-fl", "--workload.path=nowhere"], "covid-fl: missing:"),
-        (["--method=fedavg", "--workload=tudataset", "--model=gin", "--workload.path=nowhere"], "no files of MUTAG"),
+        (
+            ["--method=fedavg", "--workload=tudataset", "--model=gin", "--workload.path=nowhere"],
+            "in nowhere (no such",
+        ),
         (["--clients=2000"], "2000 clients are more than the 1438 training samples"),
         (["--workload=toy-graphs", "--model=gin", "--clients=1000000000"], "clients: 1000000000 is not allowed"),
         (["--clients=30", "--min_samples=100"], "set clients to at most 14"),
