@@ -25,9 +25,10 @@ ABOUT = (
     "paper's difference; *refuted at this size*: it does not, and excludes the paper's difference (*the other way "
     "round*: it lies beyond zero), for the data, network and clients here; *not told*: it holds zero and the paper's "
     f"difference. *N seeds would* show so large a difference with a power of {100 * POWER:g} %, at the spread seen "
-    "here; *though N seeds are enough*: as many have run, and it does not show; *more samples, more than N folds*: no "
-    "number of seeds shows it, as they share their samples; *none*: the paper's two numbers are equal. The paper's "
-    "difference is taken as printed, as if it had no spread. No interval is corrected for the number of them."
+    "here; *though N seeds are enough*: as many have run, and it does not show; *more than the N folds*: it takes more "
+    "seeds than there are; *more samples*: no number of seeds shows it, as they share theirs; *none*: the paper's two "
+    "numbers are equal. The paper's difference is taken as printed, as if it had no spread. No interval is corrected "
+    "for the number of them."
 )
 
 

@@ -19,7 +19,7 @@ from raysim.units import counted
 from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
 from raysim.workloads.federated_data import distinct_input_specs, exchanged_before_training, objective_of
-from raysim.workloads.splits.split_options import Split, readers
+from raysim.workloads.splits.split_options import Split, unread
 from raysim.wrappers.attack import check_attack
 from raysim.wrappers.defense import check_defense
 from raysim.wrappers.judging import judging
@@ -131,10 +131,10 @@ def options_unread(config: RunConfig, federation: Federation) -> Iterator[str]:
     where = f"{asked} ({now} here)" if now not in ("", asked) else asked
     there = get_args(options["workload.partition"].type) if "workload.partition" in options else ()
     for path, option in options.items():
-        value = getattr(config.workload, path.partition(".")[2])
-        read_by = [partition for partition in readers(path.partition(".")[2]) if partition in there]
-        if read_by and (now or asked) not in read_by and value != option.default:
-            yield f"{path} {value} has no effect with workload.partition {where}: it is read with {', '.join(read_by)}."
+        name = path.partition(".")[2]
+        value, why = getattr(config.workload, name), unread(name, now or asked, there)
+        if why and value != option.default:
+            yield f"{path} {value} has no effect with workload.partition {where}: {why}."
     groups, default = (getattr(owner, "norm_groups", None) for owner in (config.model, type(config.model)))
     if groups != default and getattr(config.model, "norm", "group") != "group":
         yield f"model.norm_groups {groups} has no effect with model.norm {config.model.norm}: it is read with group."

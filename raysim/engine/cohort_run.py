@@ -134,7 +134,9 @@ class Collector:
             if self._config.timing.rule.single:
                 way_out = self._instead
             else:
-                way_out = "See why in run.log; larger cohorts (schedule.sampling_rate) hold others beside them"
+                way_out = "See why in run.log"
+                if self._config.schedule.sampling_rate < 1:
+                    way_out += "; larger cohorts (schedule.sampling_rate) hold others beside them"
             raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate. {way_out}")
         with self._pool.recorder.phase("rows"):
             taken = [(client, owners[client]) for client in sorted(owners)]

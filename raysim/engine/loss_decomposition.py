@@ -73,12 +73,12 @@ def decompose_round(
     packer, name = Packer(pool), job_name("decompose", state.round)
     method = running_method(config)
     changed = tuple(client for client in clients if client in state.clients) if _changes_data(config.method) else ()
-    jobs = []
+    jobs, all_samples = [], sum(map(pool.federation.samples, clients))
     for client in clients:
         label = f"round {state.round}, losses of client {client}"
         task = LossesOfClient(moment, client, clients, changed)
         inputs = (collected.models[client], *(state.clients[judge] for judge in changed))
-        jobs.append(Job(task, inputs, cost=len(clients), label=label, name=name))
+        jobs.append(Job(task, inputs, cost=all_samples, label=label, name=name))
     averages = method.message(state.server, clients[0]).parameters.size > 0  # else there is no θ⁺
     for group in cut(clients, pool.slots) if averages else ():
         new = [method.message(state.server, client) for client in group]

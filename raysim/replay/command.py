@@ -10,7 +10,7 @@ from pathlib import Path
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.command_line import check_typed, given_options
 from raysim.config.conditions import own_models
-from raysim.config.run_config import RunConfig, to_dict
+from raysim.config.run_config import RunConfig, flatten, to_dict
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
 from raysim.remote.places import run_folder
@@ -49,11 +49,11 @@ def read(options: argparse.Namespace) -> Command:
     without = client_numbers(options.without, load_result(folder).clients) if options.without else ()
     change = Change(options.first, without, _settings(options.set, stored), _seeds(options.seed_of))
     config = placed(read_config(folder, options, change.options(stored)), options.actors, cpu=options.cpu)
-    check_typed(change.settings, [config])
+    check_typed(change.settings, [config], [flatten(to_dict(stored)), change.settings])
     check_change(change, stored, config)
     if options.membership and not without:
         raise ConfigError("--membership: it tests the samples of clients that are left out. Name one with --without.")
-    if options.membership and own_models(config):
+    if options.membership and (own_models(stored) or own_models(config)):
         raise ConfigError("--membership: clients have models of their own, and there is no global one to attack.")
     target = options.output or unused(beside(folder, "replay"))
     check_free(target)  # before any round is computed

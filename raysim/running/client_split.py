@@ -61,7 +61,7 @@ def split(
     from raysim.workloads.graphs.given_graphs import hold_graphs
     from raysim.workloads.graphs.pyg_data import as_graph_classes, labels_of
     from raysim.workloads.splits.partition import Partition
-    from raysim.workloads.splits.split_options import Labeled, SplitOptions, readers
+    from raysim.workloads.splits.split_options import Labeled, SplitOptions, unread
 
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"split.seed: {seed!r} is not allowed. Allowed: a whole number ≥ 0; default 0.")
@@ -101,9 +101,8 @@ def split(
     )
     assert isinstance(found.train, Partition), "views are none of PARTITIONS"
     for name in options:
-        read_by = [one for one in readers(name) if one in PARTITIONS]
-        if read_by and found.partition not in read_by and values[name] != known[name].default:
-            warn(f"split: {name} has no effect with partition {found.partition}: it is read with {', '.join(read_by)}.")
+        if (why := unread(name, found.partition, PARTITIONS)) and values[name] != known[name].default:
+            warn(f"split: {name} has no effect with partition {found.partition}: {why}.")
     if graphs:
         parts = [[data[index] for index in found.train.of(client).tolist()] for client in range(found.train.clients)]
         return dict(zip(found.client_names.tolist(), parts, strict=True)) if named is not None else parts

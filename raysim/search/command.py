@@ -78,8 +78,8 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         raise ConfigError(f"--seeds {known.seeds}: a seed is there twice. Give each once.")
     results = known.output / "results"
     search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results, bracket)
-    _check_data(search, first)
-    if not (known.output / FILE).exists():  # else it is a kept search's
+    if not (known.output / FILE).exists():  # else it is a kept search, which may need no data any more
+        _check_data(search, first)
         check_typed(base, [config, *_one_by_one(search, first)])
     _keep(known.output / FILE, search)
     return Command(search, config, known.output, known.workers, _words(search, known.seeds, rest))

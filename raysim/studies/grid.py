@@ -38,8 +38,8 @@ def axis_of(text: str) -> tuple[str, list[Any]]:
 def check_blanks(words: Sequence[str]) -> None:
     """ConfigError for a word of a command line that comes right after ``--grid OPTION=A,B`` and is no option."""
     for before, last, word in zip(["", *words], words, words[1:], strict=False):
-        after = before == "--grid" or last.startswith("--grid=")
-        if after and not word.startswith("--") and not word.endswith((".yaml", ".yml")):
+        after = (before == "--grid" and not last.startswith("-")) or last.startswith("--grid=")
+        if after and not word.startswith("-") and not word.endswith((".yaml", ".yml")):
             raise ConfigError(
                 f"Unexpected argument {word!r}. Values of --grid have commas and no blanks between them, --grid "
                 "mu=0.01,0.1."

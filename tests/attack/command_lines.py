@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -53,7 +54,8 @@ def command_line(place: Place, random: Random) -> Attempt:
             shutil.rmtree(path)
         return Outcome("failed", "the run would start", refused=True)
 
-    with contextlib.chdir(folder), patch("raysim.running.simulation.execute", start):
+    home = patch.dict(os.environ, HOME=str(folder))  # that of "~"
+    with contextlib.chdir(folder), home, patch("raysim.running.simulation.execute", start):
         ending = launch(said)
     what = f"{said} with the file {(folder / 'file.yaml').read_bytes()!r}"
     fault = ending.fault() or ("" if ending.code in (FINISHED, REFUSED) else f"exit code {ending.code}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -63,7 +64,7 @@ def configuration(place: Place, random: Random) -> Attempt:
         moment = random.randrange(place.creation + 1, disk.operations)
         what += f" (killed at operation {moment})"
         killed = Disk(place.new(), moment, False, again, random)
-        with killed.watched():
+        with killed.watched(), warnings.catch_warnings(action="ignore"):  # options that a split does not read
             run(build([settings | {"output": str(killed.folder)}]))
         if killed.crashed:
             shutil.rmtree(killed.folder, ignore_errors=True)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import shutil
 import traceback
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -78,7 +79,8 @@ def honest(place: Place, random: Random) -> Attempt:
     words = ("--all",) if random.random() < 0.3 else ()
     what = f"{disturbance}{', --all' if words else ''}: {kind if options is HONEST[kind] else options}"
     try:
-        folder = _disturbed(folder, {**options, "seed": random.randrange(1000)}, disturbance, random)
+        with warnings.catch_warnings(action="ignore"):  # options that a split does not read
+            folder = _disturbed(folder, {**options, "seed": random.randrange(1000)}, disturbance, random)
     except RaysimError as error:  # these options do not go together
         return Attempt(f"{what}: refused: {error}", "", made=False)
     except Exception:

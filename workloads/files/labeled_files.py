@@ -80,17 +80,19 @@ def list_files(root: Path, suffixes: Collection[str], what: str) -> Listing:
             f"{root}: {one} and {other} lie at different depths; {what} must all lie in CLASS/, all in SPLIT/CLASS/ "
             "or all in DOMAIN/CLASS/"
         )
-    if len(paths[0].parts) > 3:
+    if len(parts := paths[0].parts) > 3:
+        part = _plain(parts[-3]) in (*TRAINING, *TESTING)
+        way_out = f"Set path to {root.joinpath(*parts[:-3])}, or list" if part else "List"
         raise WorkloadError(
             f"{root / paths[0]} lies too deep; {what} must lie in CLASS/, SPLIT/CLASS/ or DOMAIN/CLASS/ below path. "
-            f"Set path to {root.joinpath(*paths[0].parts[:-3])}, or list the files in a manifest (CSV)"
+            f"{way_out} the files with their labels in a manifest (CSV)"
         )
     return _by_folders(root, paths, what)
 
 
 def _by_folders(root: Path, paths: list[Path], what: str) -> Listing:
     names, first, none = np.array([path.as_posix() for path in paths]), _parts(paths, 0), np.zeros(len(paths), np.bool_)
-    there = {name: AROUND.sub("", name.lower()) for name in np.unique(first).tolist()}
+    there = {name: _plain(name) for name in np.unique(first).tolist()}
     training, testing = (
         [name for part in parts for name, key in there.items() if key == part] for parts in (TRAINING, TESTING)
     )
@@ -105,7 +107,7 @@ def _by_folders(root: Path, paths: list[Path], what: str) -> Listing:
     classes = _parts(paths, 1)
     if not training and not testing:
         return Listing(root, names, classes, none, first)
-    if unknown or len(training) != 1:
+    if unknown or len(training) != 1 or len({*map(_plain, testing)}) < len(testing):
         raise WorkloadError(
             f"{root} has the folders {listed(there)}: either all are parts of the data set, one of them train and the "
             "others test or val, or all are domains; rename or remove what is neither"
@@ -113,6 +115,11 @@ def _by_folders(root: Path, paths: list[Path], what: str) -> Listing:
     tested = first == testing[0] if testing else none
     kept = tested | (first == training[0])
     return Listing(root, names[kept], classes[kept], tested[kept], None)
+
+
+def _plain(name: str) -> str:
+    """A folder's name without signs that make no other part of it."""
+    return AROUND.sub("", name.lower())
 
 
 def _parts(paths: list[Path], number: int) -> NDArray[np.str_]:

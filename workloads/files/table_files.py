@@ -106,6 +106,8 @@ def _check_names(path: Path, columns: Sequence[str], form: Mapping[str, Any]) ->
     values = [str(value).strip() for value in row.iloc[0]]
     if {value.lower() for value in values} == {name.lower() for name in columns}:
         raise WorkloadError(f"{path} has a header, the names that columns has ({listed(values)}); leave columns out")
+    if len(values) == len(columns) + 1 and row.iloc[0].isna().iloc[-1]:
+        return  # lines end in a separator
     if len(values) != len(columns):
         raise WorkloadError(
             f"{path}: columns has {len(columns)} names ({listed(columns)}), and the first row has {len(values)} values "

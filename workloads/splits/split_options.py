@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -104,9 +104,16 @@ class Split:
     """The one by which the samples were split, in the place of auto; empty: that of the workload's options."""
 
 
-def readers(option: str) -> tuple[str, ...]:
-    """The partitions that read an option; empty for one that does not say how skewed a split is."""
-    return tuple(name for name, options in OPTIONS_OF_PARTITIONS.items() if option in options)
+def unread(option: str, partition: str, there: Collection[str]) -> str:
+    """Which partitions read an option of the split that this one does not read, in words; empty if it does.
+
+    Args:
+        option: its own name, ``alpha``; one that does not say how skewed a split is is none of these.
+        partition: the one in force.
+        there: the partitions that can be chosen.
+    """
+    readers = [name for name in there if option in OPTIONS_OF_PARTITIONS.get(name, ())]
+    return f"it is read with {', '.join(readers)}" if readers and partition not in readers else ""
 
 
 def held_out(  # noqa: PLR0913 - what is cut off, how much of it, and from which samples

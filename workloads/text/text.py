@@ -71,7 +71,7 @@ class Text(LabeledTexts):
         if TABLE.search(path.name):
             raise WorkloadError(
                 f"{path} is a table, and task next-character reads plain text; set task to classification for texts "
-                "with labels"
+                "with labels, or call a file of plain text NAME.txt"
             )
         if path.is_dir():
             if not is_leaf(path):

@@ -189,7 +189,10 @@ def test_download_once_then_offline(server: tuple[Path, list[str]], tmp_path: Pa
     folder, asked = server
     zipped(folder, "S", SMALL)
     data = tmp_path / "data" / "sets"
-    message = r"no files of S in .*sets\. Put S\.zip .* there, or give --path FOLDER, .*, or --download true with a"
+    message = (
+        r"no files of S in .*sets \(no such folder\)\. Put S\.zip .* there, or give --path FOLDER, .*, or --download "
+    )
+    message += "true with a"
     with pytest.raises(WorkloadError, match=message):
         TuDataset(sets=("S",), path=str(data)).load(stream)
     assert asked == []
