@@ -159,6 +159,7 @@ def place(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> It
     (tmp_path / "patients.csv").write_text("\n".join(["age,dose,ill,ward", *patients]))
     reviews = [f"{LETTERS * (number % 3 + 1)},{('good', 'bad')[number % 2]}" for number in range(200)]
     (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *reviews]))
+    (tmp_path / "raw.csv").write_text("\n".join(reviews))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -139,7 +139,7 @@ def parse(argv: Sequence[str]) -> Invocation:
         given[path] = f"{given[path]},{value}" if path in (SEVERAL & given.keys()) else value
         notes += earlier_names.note(typed, path)
     config = build([*files, given], decided=DECIDED if stored else ())
-    check_typed(given, [config], [*files, given])
+    preconditions.check_typed(given, [config], [*files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         return invocation(config, overrides, action="print-config", text=to_yaml(config), told=to_dict(config))
@@ -176,32 +176,8 @@ def given_config(
         flat = [_by_full_names(source, options) for source in flat]
     config = build([*layers, *flat], own, decided=DECIDED if resume is not None else ())
     options = options_of(classes_of(config))
-    check_typed([full_name(name, options, prefix="") for name in typed], [config], [*layers, *flat])
+    preconditions.check_typed([full_name(name, options, prefix="") for name in typed], [config], [*layers, *flat])
     return config
-
-
-def check_typed(
-    typed: Iterable[str], configs: Collection[RunConfig], layers: Sequence[Mapping[str, object]] = ()
-) -> None:
-    """Refuse an option that was typed, also with its default value, where none of these runs reads it.
-
-    Args:
-        typed: full names of options.
-        configs: settings of the runs.
-        layers: the sources of a run's settings, the later ones win; what changes the value below it may be what
-            switches a feature off, and is allowed.
-
-    Raises:
-        ConfigError: the first such option has no effect, and what to set for it.
-    """
-    for path in typed:
-        values = [layer[path] for layer in layers if path in layer]
-        if values[-1:] != values[-2:-1] and len(values) > 1:
-            continue
-        refusals = (preconditions.refusal(config, options_of(classes_of(config)), (path,)) for config in configs)
-        first = next(refusals, None)
-        if first is not None and all(refusals):
-            raise first
 
 
 def _by_full_names(source: Mapping[str, object], options: Mapping[str, Option]) -> dict[str, object]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raysim.cli.foreign_folder import add_trust, read_config
-from raysim.config.command_line import check_typed, given_options
+from raysim.config.command_line import given_options
 from raysim.config.conditions import own_models
+from raysim.config.preconditions import check_typed
 from raysim.config.run_config import RunConfig, flatten, to_dict
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path

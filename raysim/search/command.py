@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from raysim.config.answering import refusing
-from raysim.config.command_line import check_typed, given_options
+from raysim.config.command_line import given_options
+from raysim.config.preconditions import check_typed
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
