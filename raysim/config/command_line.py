@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from raysim.config import earlier_names, preconditions, registry
+from raysim.config import earlier_names, registry
 from raysim.config.all_sections import DECIDED
 from raysim.config.config_file import (
     CONFIG_NAME,
@@ -39,6 +39,7 @@ from raysim.config.run_config import (
     to_yaml,
     unknown_option,
 )
+from raysim.config.typed_options import check_typed
 from raysim.errors import ConfigError
 from raysim.remote.address import checked, is_remote, local_folder, typed_path
 from raysim.version import __version__
@@ -139,7 +140,7 @@ def parse(argv: Sequence[str]) -> Invocation:
         given[path] = f"{given[path]},{value}" if path in (SEVERAL & given.keys()) else value
         notes += earlier_names.note(typed, path)
     config = build([*files, given], decided=DECIDED if stored else ())
-    preconditions.check_typed(given, [config], [*files, given])
+    check_typed(given, [config], [*files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         return invocation(config, overrides, action="print-config", text=to_yaml(config), told=to_dict(config))
@@ -176,7 +177,7 @@ def given_config(
         flat = [_by_full_names(source, options) for source in flat]
     config = build([*layers, *flat], own, decided=DECIDED if resume is not None else ())
     options = options_of(classes_of(config))
-    preconditions.check_typed([full_name(name, options, prefix="") for name in typed], [config], [*layers, *flat])
+    check_typed([full_name(name, options, prefix="") for name in typed], [config], [*layers, *flat])
     return config
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from raysim.config.nearest import did_you_mean
@@ -11,7 +11,6 @@ from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from raysim.config.all_sections import Sections
-    from raysim.config.run_config import RunConfig
     from raysim.workloads.option_types import Condition, OnlyWith, Value
 
 
@@ -33,32 +32,6 @@ def check(config: Sections, options: Mapping[str, Option]) -> None:
     """ConfigError if an option is set, and others have values with which it is not read."""
     if error := refusal(config, options):
         raise error
-
-
-def check_typed(
-    typed: Iterable[str], configs: Collection[RunConfig], layers: Sequence[Mapping[str, object]] = ()
-) -> None:
-    """Refuse an option that was typed, also with its default value, where none of these runs reads it.
-
-    Args:
-        typed: full names of options.
-        configs: settings of the runs.
-        layers: the sources of a run's settings, the later ones win; what changes the value below it may be what
-            switches a feature off, and is allowed.
-
-    Raises:
-        ConfigError: the first such option has no effect, and what to set for it.
-    """
-    from raysim.config.run_config import classes_of, options_of  # late: it checks settings by this module
-
-    for path in typed:
-        values = [layer[path] for layer in layers if path in layer]
-        if values[-1:] != values[-2:-1] and len(values) > 1:
-            continue
-        refusals = (refusal(config, options_of(classes_of(config)), (path,)) for config in configs)
-        first = next(refusals, None)
-        if first is not None and all(refusals):
-            raise first
 
 
 def refusal(config: Sections, options: Mapping[str, Option], typed: Collection[str] = ()) -> ConfigError | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.command_line import given_options
 from raysim.config.conditions import own_models
-from raysim.config.preconditions import check_typed
 from raysim.config.run_config import RunConfig, flatten, to_dict
+from raysim.config.typed_options import check_typed
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
 from raysim.remote.places import run_folder

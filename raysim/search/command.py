@@ -15,8 +15,8 @@ from typing import Any
 
 from raysim.config.answering import refusing
 from raysim.config.command_line import given_options
-from raysim.config.preconditions import check_typed
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
+from raysim.config.typed_options import check_typed
 from raysim.errors import ConfigError
 from raysim.remote.address import local_path
 from raysim.results.measures import find

@@ -15,7 +15,7 @@ from raysim.client_side.device import device_of
 from raysim.comparison.outcomes import Values
 from raysim.config.answering import Answer
 from raysim.config.nearest import did_you_mean
-from raysim.config.preconditions import check_typed
+from raysim.config.typed_options import check_typed
 from raysim.errors import FAILED, REFUSED, ConfigError, PlacementError, RaysimError
 from raysim.storage.folder_files import printable
 from raysim.studies import failures, sources
