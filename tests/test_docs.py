@@ -77,6 +77,12 @@ def test_the_readme_says_what_became_of_each_papers_gain(method: str, difference
     untold = f", not told in {found['not told']}" if found["not told"] else ""
     expected = f"| {name}: refuted at this size in {found['refuted']} of {sum(found.values())} places{untold} |"
     assert expected in (ROOT / "README.md").read_text(encoding="utf-8")
+    lead = " ".join((DOCS / f"{method}.md").read_text(encoding="utf-8").split("\n## ")[0].split())
+    assert (
+        f" of the {sum(found.values())} places" in lead
+        and f"refuted at this size in {found['refuted'] if untold else 'all'}" in lead
+    )
+    assert f"not told in {found['not told']}." in lead or not untold
 
 
 def test_the_readme_says_how_far_the_verdicts_reach() -> None:
