@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
         options, observer = options | {"engine.observer": observer}, None
     check_observer(observer)
     address = checked(resume) if isinstance(resume, str) and is_remote(resume) else ""
-    resume = resumed_folder(address) if address else typed_path(resume) if resume is not None else None
+    resume = resumed_folder(address) if address else typed_path(resume) if isinstance(resume, str | Path) else resume
     if isinstance(method, RunConfig):
         objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
         if extra := [*options, *(name for name, value in objects.items() if value is not None)]:
