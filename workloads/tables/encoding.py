@@ -108,7 +108,7 @@ def check_points(column: pandas.Series[Any], origin: str, otherwise: str) -> Non
     """
     if column.dtype.kind in "biuf":
         return
-    known = [str(value).strip() for value in column[column.notna()]]
+    known = [str(value).strip() for value in column.dropna().unique()]
     comma = next((value for value in known if "," in value), "")
     if comma and all(map(NUMBER.fullmatch, known)):
         raise WorkloadError(

@@ -46,7 +46,7 @@ def test_the_home_folder_is_meant_by_its_sign(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     assert local_path("~/x") == run_folder("~/x") == tmp_path / "home" / "x"
-    assert local_path("a/~") == Path("a/~") and local_path("~nobody-here/x") == Path("~nobody-here/x")
+    assert local_path("a/~") == Path("a/~") and local_path("~no-such-user/x") == Path("~no-such-user/x")
     first = raysim.run(IN_PROCESS | LOGISTIC, rounds=1, output="~/run", progress=False)
     assert first.folder == tmp_path / "home" / "run" and first.config["output"] == "~/run"
     again = raysim.run(resume="~/run", rounds=2, progress=False)
